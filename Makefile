@@ -19,9 +19,10 @@ SBOM_VERSION := v1.10.0
 FUZZTIME ?= 10s
 SOAK     ?= 1h
 STREAMS  ?= 1000
+LABS     ?= book bookinfo-20 kubecon aks-churn aks-services dns phantom data-plane app gateway
 
 .DEFAULT_GOAL := help
-.PHONY: help modules build images envoy kube-modules kube istioctl prometheus dashboards dashboards-sdk demo up check test test-short linter lint vulncheck sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants soak book-lab clean
+.PHONY: help modules build images envoy kube-modules kube istioctl clients prometheus dashboards dashboards-sdk dashboard-pictures demo up check test test-short linter lint vulncheck sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants sizing soak conformance conformance-core conformance-modules book-lab seeds history clean
 
 help: ## show this
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +58,9 @@ kube: ## build the Kubernetes control plane that tests run into .tools/ (four to
 istioctl: ## build Istio's own istioctl, which a test runs, into .tools/ (minutes the first time)
 	@GO=$(GO) hack/retry.sh hack/build-tool.sh istioctl test/istioctl .
 
+clients: ## build kubectl and Helm, with which a test types the commands of the guides, into .tools/ (two minutes the first time)
+	@GO=$(GO) hack/retry.sh hack/build-tool.sh clients test/clients .
+
 demo: build envoy ## run the bookinfo mesh on this machine
 	@$(BIN) up $(DIR)
 
@@ -78,6 +82,11 @@ dashboards-sdk: # fetches what dashboards are written with
 
 dashboards: dashboards-sdk ## write the chart's dashboards of Grafana anew, from hack/dashboards
 	@$(TOOLS)/dashboards/bin/python hack/dashboards/dashboards.py charts/lateen/files/monitoring/dashboards
+
+dashboard-pictures: prometheus ## draw the dashboards from a loaded control plane, into docs/pictures
+	@test -x $(TOOLS)/pictures/bin/python || python3 -m venv $(TOOLS)/pictures
+	@hack/retry.sh $(TOOLS)/pictures/bin/pip install -q --disable-pip-version-check -r hack/dashboards/requirements-pictures.txt
+	@$(GO) test -count 1 ./test/observe -run TestEachPanel -pictures $(CURDIR)/docs/pictures -python $(TOOLS)/pictures/bin/python
 
 test: ## everything: lint, unit, property, golden and live tests with real Envoys
 	@GO=$(GO) hack/test.sh $(FUZZTIME)
@@ -155,12 +164,41 @@ constants: build ## measure the constants of lateen perf model anew (two minutes
 	@$(BIN) perf constants --services 1000 --sidecars 2000 -o json > bin/constants.json
 	@cp bin/constants.json internal/perf/sizing/constants.json
 	$(GO) test ./internal/cli -run '^TestDocsShowTheModel$$' -update
+	$(GO) test ./internal/perf/sizing -run '^TestSizingPageIsCurrent$$' -update
+
+sizing: build ## measure what requests cost proxies anew (six minutes of an idle machine), and write docs/sizing.md
+	@hack/sizing.sh
+	$(GO) test ./internal/perf/sizing -run '^TestSizingPageIsCurrent$$' -update
 
 soak: ## an hour of pushes to proxies that come and go, or SOAK=10m; the heap must be flat
 	$(GO) test -count=1 -run '^TestSoakLeavesNothingBehind$$' -v -timeout 0 ./test/wire -soak $(SOAK)
 
+# A module of its own, so that `go test ./...` and the linter do not see it.
+conformance: kube envoy ## run the conformance tests of the Gateway API (root, Linux), and write docs/reference/gateway-api-conformance.yaml
+	LATEEN_CONFORMANCE_REQUIRED=1 LATEEN_VERSION=$(VERSION) GO=$(GO) \
+		hack/conformance.sh -report $(CURDIR)/docs/reference/gateway-api-conformance.yaml
+	$(GO) test ./test/docs -run '^TestConformanceTableIsCurrent$$' -update
+
+conformance-core: kube envoy ## run the core conformance tests of each profile of the Gateway API (root, Linux)
+	@GO=$(GO) hack/conformance.sh -core
+
+conformance-modules: # fetches what they are built from
+	@cd test/conformance && ../../hack/retry.sh $(GO) list -deps -test . tool >/dev/null
+
 book-lab: kube ## run the lab of the book "Istio in Action" (three minutes), and write docs/book-lab.md
 	LATEEN_KUBE=$(TOOLS)/kube LATEEN_KUBE_REQUIRED=1 $(GO) test -count=1 -timeout 10m ./test/booklab -full -v
+
+seeds: build envoy ## run all published tests (a quarter of an hour of an idle machine), and write docs/seeds.md; or make seeds LABS=dns
+	@mkdir -p docs/seeds
+	@failed=; for lab in $(LABS); do \
+		echo "lab $$lab"; \
+		if $(BIN) perf lab $$lab -o json > bin/lab.json; then cp bin/lab.json docs/seeds/$$lab.json; else failed="$$failed $$lab"; fi; \
+	done; \
+	$(GO) test -short ./internal/perf/lab -run '^TestSeedsPageIsCurrent$$' -update && \
+	if [ -n "$$failed" ]; then echo "these labs failed, and their tables are as they were:$$failed" >&2; exit 1; fi
+
+history: envoy ## measure this version three times, draw the history of versions, fail if a figure became worse (hack/perf-history.sh)
+	@hack/perf-history.sh
 
 $(BENCHSTAT):
 	@echo "building benchstat"

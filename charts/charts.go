@@ -11,3 +11,11 @@ import "embed"
 //
 //go:embed all:base all:lateen all:gateway
 var FS embed.FS
+
+// Rules are the recording rules and alerts for Prometheus, in YAML.
+//
+//go:embed lateen/files/monitoring/rules.yaml
+var Rules []byte
+
+// DashboardDir is where FS has the dashboards for Grafana, as JSON.
+const DashboardDir = "lateen/files/monitoring/dashboards"

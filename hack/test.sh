@@ -11,7 +11,7 @@ go=${GO:-go}
 export GO=$go
 export GOFLAGS="-tags=grpcnotrace ${GOFLAGS:-}" # as the binary is built (see the Makefile)
 export LATEEN_ENVOY=$tools/envoy LATEEN_ENVOY_REQUIRED=1 LATEEN_KUBE=$tools/kube LATEEN_KUBE_REQUIRED=1
-export LATEEN_PROMETHEUS_REQUIRED=1 LATEEN_PROMTOOL_REQUIRED=1 LATEEN_DASHBOARDS_REQUIRED=1
+export LATEEN_CLIENTS_REQUIRED=1 LATEEN_PROMETHEUS_REQUIRED=1 LATEEN_PROMTOOL_REQUIRED=1 LATEEN_DASHBOARDS_REQUIRED=1
 
 # -race needs a C compiler; without one the tests run without it.
 race=$(command -v cc >/dev/null && echo -race || true)
@@ -20,7 +20,7 @@ race=$(command -v cc >/dev/null && echo -race || true)
 # detector would find nothing, and make them seven times slower.
 alone='/(internal/(api/convert|translate/[a-z]+)|test/(imports|mutants|docs))$'
 
-steps=8
+steps=9
 step=0
 what=""
 times=""
@@ -68,14 +68,15 @@ serial() {
   # shellcheck disable=SC2086 # packages have no spaces
   tests "$(count <<<"$apart")" -timeout 45m $apart
   tests 1 -run 'LargerMesh|ThousandReplicas' ./internal/app
-  tests 1 -run 'EqualsFromNothing|EveryKindOfChange' ./internal/compile
+  tests 1 -run 'EqualsFromNothing|EveryKindOfChange|AmongThousands|TablesOfOthers|CostsWhatItChanges' \
+    ./internal/compile
 }
 
 packages() { "$go" list ./... | grep -E "$@"; }
 count() { wc -w | tr -d ' '; }
 
-run "fetching modules, Envoy and tools" make -j 3 modules envoy kube-modules dashboards-sdk
-run "building Lateen, Kubernetes and Prometheus for tests, and the linter" make -j 3 build kube prometheus linter
+run "fetching modules, Envoy and tools" make -j 3 modules envoy kube-modules conformance-modules dashboards-sdk
+run "building Lateen, Kubernetes, its clients and Prometheus for tests, and the linter" make -j 3 build kube clients prometheus linter
 run "vet and lint" make lint
 run "known vulnerabilities" make vulncheck
 run "the bookinfo mesh, checked" bin/lateen up examples/bookinfo --check
@@ -84,5 +85,6 @@ concurrent=$(packages -v "$alone")
 run "tests${race:+ with the race detector}, and live tests with real Envoys" \
   tests "$(count <<<"$concurrent")" $race -timeout 45m $concurrent
 run "tests of what runs alone, planted faults, and what the race detector cuts short" serial
+run "the core conformance tests of the Gateway API" make conformance-core
 run "fuzzing" hack/fuzz.sh "$fuzztime"
 printf 'all tests pass, in %s:\n%s' "$(elapsed "$SECONDS")" "$times"

@@ -1,5 +1,5 @@
 // Command lateen-perf carries out those commands of lateen perf that send requests or draw reports:
-// lateen perf data-plane and lateen perf report. lateen runs it; people need not.
+// lateen perf data-plane, lab, app and report. lateen runs it; people need not.
 package main
 
 import (

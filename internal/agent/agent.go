@@ -14,7 +14,6 @@ import (
 	"github.com/lateen-mesh/lateen/internal/agent/envoy"
 	"github.com/lateen-mesh/lateen/internal/agent/metrics"
 	"github.com/lateen-mesh/lateen/internal/agent/settings"
-	"github.com/lateen-mesh/lateen/internal/xds/proxystats"
 )
 
 // Options are what an agent needs.
@@ -83,7 +82,7 @@ func supervision(o Options) envoy.Options {
 	return envoy.Options{
 		Binary:           e.Binary,
 		Args:             envoy.Arguments(o.Settings),
-		Environ:          []string{proxystats.PeerVariable + "=" + o.Settings.Node.Workload().String()},
+		Environ:          e.Environ,
 		Stdout:           o.Stdout,
 		Stderr:           o.Stderr,
 		Admin:            admin(o.Settings),

@@ -133,12 +133,12 @@ func sameSelected(a, b policy.Workload) bool {
 		return false
 	}
 	for _, p := range a.Policies {
-		if p.Selector.Selects(a.Labels) != p.Selector.Selects(b.Labels) {
+		if a.IsFor(p.Namespace, &p.Selection) != b.IsFor(p.Namespace, &p.Selection) {
 			return false
 		}
 	}
 	for _, p := range a.Tokens {
-		if p.Selector.Selects(a.Labels) != p.Selector.Selects(b.Labels) {
+		if a.IsFor(p.Namespace, &p.Selection) != b.IsFor(p.Namespace, &p.Selection) {
 			return false
 		}
 	}
@@ -148,12 +148,12 @@ func sameSelected(a, b policy.Workload) bool {
 // concerns reports whether an object is one of the policies of a workload.
 func (a authorizer) concerns(w policy.Workload, object source.Key) bool {
 	for _, p := range w.Policies {
-		if p.Key() == object && p.Selector.Selects(w.Labels) {
+		if p.Key() == object && w.IsFor(p.Namespace, &p.Selection) {
 			return true
 		}
 	}
 	for _, p := range w.Tokens {
-		if p.Key() == object && p.Selector.Selects(w.Labels) {
+		if p.Key() == object && w.IsFor(p.Namespace, &p.Selection) {
 			return true
 		}
 	}

@@ -16,9 +16,9 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/cluster/certs"
+	"github.com/lateen-mesh/lateen/internal/cluster/gateways"
 	"github.com/lateen-mesh/lateen/internal/cluster/inject/watch"
 	"github.com/lateen-mesh/lateen/internal/cluster/install"
 	"github.com/lateen-mesh/lateen/internal/cluster/keysets"
@@ -26,7 +26,6 @@ import (
 	"github.com/lateen-mesh/lateen/internal/cluster/status"
 	"github.com/lateen-mesh/lateen/internal/cluster/webhook"
 	"github.com/lateen-mesh/lateen/internal/cluster/webhook/registration"
-	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/trust/ca"
 )
@@ -49,6 +48,8 @@ type ClusterOptions struct {
 	Writes bool
 	// Conditions is set if the conditions of objects are written.
 	Conditions bool
+	// DeployGateways is set if Gateways of the Gateway API are deployed.
+	DeployGateways bool
 	// Inject is set if the webhook injects Pods, and Native says where their proxies stand.
 	Inject bool
 	Native watch.Native
@@ -91,17 +92,22 @@ type Cluster struct {
 	o            ClusterOptions
 	tracker      *status.Tracker
 	ingresses    *status.Ingresses
+	attachments  *status.Attachments
+	deployments  *gateways.Deployments
 	certificates *certs.Holder
 	callers      *certs.ClientCheck
 	clients      *certs.Roots // nil for none
 	secret       *certs.Secret
 	authority    *authority // nil if there is none
 	statuses     status.API
+	attached     status.API // for statuses of the Gateway API
+	deploy       rest.Interface
 	core         typedcorev1.CoreV1Interface
 	webhooks     typedadmissionv1.AdmissionregistrationV1Interface
 	leases       typedcoordinationv1.LeasesGetter
 	probe        registration.Probe
 	injection    *watch.Watch // nil if nothing is injected
+	templates    *watch.Watch // of the proxies of Gateways; nil if none is deployed
 }
 
 // NewCluster makes the clients, and reads the operator's files if there are any.
@@ -109,7 +115,10 @@ func NewCluster(o ClusterOptions) (*Cluster, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &Cluster{o: o, tracker: status.NewTracker(), ingresses: status.NewIngresses(), certificates: certs.NewHolder()}
+	c := &Cluster{
+		o: o, tracker: status.NewTracker(), ingresses: status.NewIngresses(), attachments: status.NewAttachments(),
+		deployments: gateways.NewDeployments(), certificates: certs.NewHolder(),
+	}
 	if o.Files.Certificate != "" {
 		if err := o.Files.Load(c.certificates); err != nil {
 			return nil, fmt.Errorf("the serving certificate: %w", err)
@@ -139,15 +148,16 @@ func NewCluster(o ClusterOptions) (*Cluster, error) {
 	if c.statuses, err = status.NewAPI(o.Config); err != nil {
 		return nil, err
 	}
+	if c.attached, err = status.NewAttachmentAPI(o.Config); err != nil {
+		return nil, err
+	}
+	if c.deploy, err = gateways.NewAPI(o.Config); err != nil {
+		return nil, err
+	}
 	if c.probe, err = registration.NewProbe(o.Config, o.Names.Namespace, o.Revision); err != nil {
 		return nil, err
 	}
-	if o.Inject && o.Webhook != nil {
-		c.injection = watch.New(watch.Options{
-			Core: c.core.RESTClient(), Namespace: o.Names.Namespace, ConfigMap: o.Names.InjectorConfig,
-			MeshConfig: o.Names.MeshConfig, Revision: o.Revision, Native: o.Native, Metrics: o.Metrics, Log: o.Log,
-		})
-	}
+	c.watchTemplates()
 	c.secret = certs.NewSecret(certs.SecretOptions{
 		Client:      c.core,
 		Namespace:   o.Names.Namespace,
@@ -200,8 +210,8 @@ func (c *Cluster) run(ctx context.Context, p *Pipeline) error {
 		}
 		return nil
 	})
-	if c.injection != nil {
-		g.Go(func() error { c.injection.Run(ctx); return nil })
+	if w := cmp.Or(c.injection, c.templates); w != nil { // they are the same if both are there
+		g.Go(func() error { w.Run(ctx); return nil })
 	}
 	g.Go(func() error { c.callers.Run(ctx, c.o.Log); return nil })
 	g.Go(func() error { c.clients.Run(ctx, c.o.Log); return nil })
@@ -221,7 +231,7 @@ func (c *Cluster) run(ctx context.Context, p *Pipeline) error {
 func (c *Cluster) admission(p *Pipeline) webhook.Options {
 	o := webhook.Options{Mesh: p.meshConfig, Metrics: c.o.Metrics, Log: c.o.Log}
 	if c.injection != nil {
-		o.Injector = c.injection.Injector
+		o.Injector, o.ProxyConfigs = c.injection.Injector, p.proxyConfigs
 	}
 	return o
 }
@@ -305,6 +315,15 @@ func (c *Cluster) lead(ctx context.Context, p *Pipeline) {
 		}).Run(ctx)
 		return nil
 	})
+	g.Go(func() error {
+		status.NewAttachmentWriter(status.AttachmentOptions{
+			Attachments: c.attachments, API: c.attached, Metrics: c.o.Metrics, Log: c.o.Log, Now: time.Now,
+		}).Run(ctx)
+		return nil
+	})
+	if c.o.DeployGateways {
+		g.Go(func() error { gateways.NewController(c.gateways()).Run(ctx); return nil })
+	}
 	_ = g.Wait() // none of them fails: they try again
 }
 
@@ -328,18 +347,6 @@ func (c *Cluster) yield(ctx context.Context) {
 	})
 }
 
-// updateIngresses passes on which Ingresses a generation adds to the mesh or removes from it. A
-// Gateway with the kind Ingress stands for each of them.
-func (c *Cluster) updateIngresses(w *state.Snapshot, d *state.Delta) {
-	var changes []status.IngressChange
-	for _, g := range d.Gateways {
-		if at := g.Either(); at.Kind == kinds.Ingress {
-			changes = append(changes, status.IngressChange{Key: at.Key(), UID: at.UID, Owned: g.New != nil})
-		}
-	}
-	c.ingresses.Compiled(changes, w.Mesh.Ingress.Service)
-}
-
 // watchExpiry reports when the certificate expires.
 func (c *Cluster) watchExpiry(ctx context.Context) {
 	for {
@@ -353,6 +360,15 @@ func (c *Cluster) watchExpiry(ctx context.Context) {
 		case <-changed:
 		}
 	}
+}
+
+// proxyConfigs returns the ProxyConfigs in force for a Pod.
+func (p *Pipeline) proxyConfigs(namespace string, labels map[string]string) model.ProxyConfigs {
+	w := p.snapshot.Load()
+	if w == nil {
+		return model.ProxyConfigs{}
+	}
+	return model.ProxyConfigsFor(w.Mesh.RootNamespace, namespace, model.LabelsOf(labels), w.ProxyConfigs)
 }
 
 // meshConfig returns the present configuration of the mesh.

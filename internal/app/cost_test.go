@@ -8,7 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	networking "istio.io/api/networking/v1alpha3"
+	security "istio.io/api/security/v1beta1"
 	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
+	securityv1 "istio.io/client-go/pkg/apis/security/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -129,6 +131,30 @@ func policyChanges() []aChange {
 				}}
 			}))
 		}},
+		{"AuthorizationPolicy", func(v int) source.Change {
+			o := &securityv1.AuthorizationPolicy{
+				ObjectMeta: metav1.ObjectMeta{Namespace: meshgen.Namespace(plain), Name: "edited"},
+			}
+			o.Spec.Action = security.AuthorizationPolicy_DENY
+			o.Spec.Rules = []*security.Rule{{To: []*security.Rule_To{{
+				Operation: &security.Operation{Paths: []string{fmt.Sprintf("/%02d", v)}},
+			}}}}
+			if v == 0 {
+				return meshgen.Delete(o)
+			}
+			return meshgen.Upsert(o)
+		}},
+		{"one of 1,000 AuthorizationPolicies of a namespace", func(v int) source.Change {
+			o := meshgen.AuthorizationPolicy(policed, 0)
+			o.Spec.Rules[0].To[0].Operation.Paths[0] = fmt.Sprintf("/%02d", v)
+			return meshgen.Upsert(o)
+		}},
+		{"RequestAuthentication", func(v int) source.Change {
+			return meshgen.Upsert(edited(meshgen.Tokens(policed), func(a *securityv1.RequestAuthentication) {
+				a.Spec.JwtRules[0].Audiences = []string{fmt.Sprintf("%02d", v)}
+			}))
+		}},
+		{"keys of an issuer", func(v int) source.Change { return meshgen.Upsert(meshgen.FetchedKeys(v)) }},
 		{"Sidecar that lists services", func(v int) source.Change {
 			return meshgen.Upsert(sidecarWith(meshgen.Narrow+1, v))
 		}},
@@ -148,6 +174,9 @@ func sidecarWith(namespace, v int) *networkingv1.Sidecar {
 	})
 }
 
+// policed is the namespace of plain, which has 1,000 policies and tokens of an issuer.
+const policed = 7
+
 const (
 	warmUp   = 2 // variants before those that are measured
 	measured = 6
@@ -155,7 +184,7 @@ const (
 
 // rigOf is a mesh of so many services with a proxy of each class.
 func rigOf(tb testing.TB, services int) *rig {
-	r := newRig(tb, meshgen.Mesh{Services: services}.Objects())
+	r := newRig(tb, append(meshgen.Mesh{Services: services}.Objects(), meshgen.Security(policed)...))
 	for _, p := range meshgen.Proxies() {
 		r.connect(p)
 	}
@@ -222,6 +251,18 @@ func TestAChangeCostsTheSameInALargerMesh(t *testing.T) {
 			require.InDelta(t, memoryOfFew.send, memoryOfMany.send, 512)
 		})
 	}
+}
+
+// TestATrustDomainReachesTheProxiesWithPolicies gives the trust domain an alias. Every class is
+// compiled again, because the mesh configuration is an input of all; the one proxy with policies
+// gets these, and nobody gets anything else.
+func TestATrustDomainReachesTheProxiesWithPolicies(t *testing.T) {
+	r := rigOf(t, 100)
+	r.costOf(meshgen.Upsert(meshgen.TrustDomains("first.test")))
+	counts, _ := r.costOf(meshgen.Upsert(meshgen.TrustDomains("other.test")))
+	require.Equal(t, 1, counts.Sent.Resources, "%+v", counts)
+	require.Zero(t, counts.Sent.Removed)
+	require.Equal(t, uint64(1), counts.Misses-counts.Equal, "%+v", counts)
 }
 
 // withoutEffect are changes that alter no output of any class.
@@ -312,7 +353,7 @@ func TestAChangeThatAltersNoOutputSendsNothing(t *testing.T) {
 // A list that is sent again with equal content, as after a lost watch, is all new pointers.
 func TestARelistWithEqualContentCostsNoTranslation(t *testing.T) {
 	r := rigOf(t, 1000)
-	counts, _ := r.costOf(meshgen.Mesh{Services: 1000}.Objects()...)
+	counts, _ := r.costOf(append(meshgen.Mesh{Services: 1000}.Objects(), meshgen.Security(policed)...)...)
 	require.Zero(t, counts.Generations)
 	require.Zero(t, counts.Units)
 	require.Zero(t, counts.Hits+counts.Misses)

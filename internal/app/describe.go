@@ -134,7 +134,7 @@ func (d describer) pod(namespace, name string) *Description {
 }
 
 func (d describer) mtls(pod *model.Workload) state.MTLS {
-	return d.w.MTLSOf(pod.Namespace, func(s model.Labels) bool { return s.Selects(pod.Labels) })
+	return d.w.MTLSFor(pod.Namespace, pod.Labels)
 }
 
 // policies adds the policies, the Sidecar and the Gateways of a Pod, as its proxy's class has them.

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"encoding/json"
 	"log/slog"
 	"net/url"
 	"testing"
@@ -15,6 +16,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/observe/debug"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
+
+func selecting(labels model.Labels) model.Selection { return model.Selection{Selector: labels} }
 
 // TestDescribe: a Pod with the policies of its namespace, of the mesh and of its labels, and a
 // service with what says something about its host; not what is about others.
@@ -48,9 +51,11 @@ func TestDescribe(t *testing.T) {
 		update(port, &model.PeerAuthentication{Meta: port, Selector: web, Ports: []model.PortMTLS{
 			{Port: 9000, Mode: model.MTLSDisable},
 		}}),
-		update(deny, &model.AuthorizationPolicy{Meta: deny, Selector: web, Action: model.AuthorizationDeny,
+		update(deny, &model.AuthorizationPolicy{Meta: deny, Selection: selecting(web), Action: model.AuthorizationDeny,
 			Rules: &model.AuthorizationRules{}}),
-		update(lax, &model.AuthorizationPolicy{Meta: lax, Selector: other, Rules: &model.AuthorizationRules{}}),
+		update(lax, &model.AuthorizationPolicy{
+			Meta: lax, Selection: selecting(other), Rules: &model.AuthorizationRules{},
+		}),
 	})
 	p := &Pipeline{problemStore: validate.NewProblemStore(slog.New(slog.DiscardHandler), nil)}
 	p.snapshot.Store(snapshot)
@@ -110,7 +115,7 @@ func TestAuthorizePage(t *testing.T) {
 	}
 	allow := meta(kinds.AuthorizationPolicy, "allow")
 	add(allow, &model.AuthorizationPolicy{
-		Meta: allow, Selector: model.LabelsOf(map[string]string{"app": "x"}),
+		Meta: allow, Selection: selecting(model.LabelsOf(map[string]string{"app": "x"})),
 		Rules: &model.AuthorizationRules{List: []model.AuthorizationRule{{When: model.AuthorizationConditions{
 			{Attribute: model.SourceServiceAccount, Values: []string{"ops/tool"}},
 		}}}},
@@ -143,4 +148,15 @@ func TestAuthorizePage(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, policy.Allowed, a.Outcome)
 	require.Empty(t, a.Problems)
+}
+
+// TestThePageOfPoliciesHasThoseWithoutRules: one without rules allows nothing.
+func TestThePageOfPoliciesHasThoseWithoutRules(t *testing.T) {
+	m := model.Meta{Kind: kinds.AuthorizationPolicy, Namespace: "shop", Name: "nothing"}
+	snapshot, _ := state.NewWriter().Apply([]state.Update{{Key: m.Key(), Objects: []model.Object{
+		&model.AuthorizationPolicy{Meta: m, Selection: model.Selection{Gateways: []string{"g"}}},
+	}}})
+	text, err := json.Marshal(policyPages(snapshot))
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"name":"nothing","gateways":["g"],"action":"ALLOW","rules":null`)
 }

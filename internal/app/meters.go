@@ -23,6 +23,7 @@ type meters struct {
 	last  map[string]compile.TranslateStats
 	// pending is how many endpoints had no Pod in the last snapshot.
 	pending int
+	events  namespaceEvents
 }
 
 func (m *meters) debounced(b schedule.BatchStats) {
@@ -31,6 +32,9 @@ func (m *meters) debounced(b schedule.BatchStats) {
 }
 
 func (m *meters) event(c source.Change) {
+	if c.Key.Namespace != "" {
+		m.events.add(c.Key.Namespace)
+	}
 	event, hash := "add", maphash.Comparable(m.seed, c.Key)
 	_, known := m.known[hash]
 	switch {

@@ -14,8 +14,7 @@ func (p *Pipeline) mutualTLS(n *serve.Node) debug.MutualTLS {
 	case n.Type != serve.Sidecar:
 		return debug.CallsInMutualTLS
 	default:
-		labels := model.LabelsOf(n.Metadata.Labels)
-		m := w.MTLSOf(n.Namespace, func(selector model.Labels) bool { return selector.Selects(labels) })
+		m := w.MTLSFor(n.Namespace, model.LabelsOf(n.Metadata.Labels))
 		mode, _ := m.Mode(0)
 		if m.Own == nil {
 			return mutualTLSNames[mode]

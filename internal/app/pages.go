@@ -9,6 +9,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/mesh/policy"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/observe/debug"
 	"github.com/lateen-mesh/lateen/internal/xds/serve"
@@ -31,7 +32,7 @@ func (p *Pipeline) debugOptions() debug.Options {
 		RootNamespace: func() string { return p.meshConfig().RootNamespace },
 		Pages:         p.pages(),
 		Queries: map[string]func(url.Values) (any, error){
-			"describe": p.describePage, "authorize": p.authorizePage,
+			"describe": p.describePage, "authorize": p.authorizePage, "census": p.censusPage,
 		},
 		MutualTLS: p.mutualTLS,
 	}
@@ -204,6 +205,7 @@ type policyPage struct {
 	Namespace string                    `json:"namespace"`
 	Name      string                    `json:"name"`
 	Selector  map[string]string         `json:"selector,omitempty"`
+	Gateways  []string                  `json:"gateways,omitempty"`
 	Action    string                    `json:"action"`
 	DryRun    bool                      `json:"dryRun,omitempty"`
 	Rules     []model.AuthorizationRule `json:"rules"`
@@ -219,9 +221,9 @@ func policyPages(w *state.Snapshot) any {
 	all := map[string][]policyPage{}
 	for p := range w.AllAuthorizationPolicies() {
 		all[p.Namespace] = append(all[p.Namespace], policyPage{
-			Namespace: p.Namespace, Name: p.Name, Selector: p.Selector.Map(), DryRun: p.DryRun,
+			Namespace: p.Namespace, Name: p.Name, Selector: p.Selector.Map(), Gateways: p.Gateways, DryRun: p.DryRun,
 			Action: authorizationActions[p.Action],
-			Rules:  p.Rules.List,
+			Rules:  policy.RulesOf(p),
 		})
 	}
 	return map[string]any{"authorization_policies": map[string]any{

@@ -98,6 +98,7 @@ type Pipeline struct {
 	meters       *meters
 	keys         *keySets
 	snapshot     atomic.Pointer[state.Snapshot]
+	census       censusCache
 }
 
 // New connects the stages.
@@ -117,6 +118,7 @@ func New(o Options) *Pipeline {
 	converter := convert.New(convert.Options{
 		Defaults: o.Mesh, ConfigMap: o.MeshConfigMap, Selected: o.Selected, Unready: o.Config.SendUnhealthy,
 		ExternalCA: o.Cluster != nil && o.Cluster.o.External != nil,
+		Injects:    o.Cluster != nil && o.Cluster.injection != nil,
 	})
 	p.keys = newKeySets(o, p, converter)
 	p.loop = schedule.NewLoop(schedule.LoopOptions{
@@ -142,6 +144,7 @@ func New(o Options) *Pipeline {
 	p.compiler = compile.NewCompiler(compile.Refusals{Endpoint: p.refusedEndpoint, Resource: p.refusedResource})
 	p.compiler.Tell(p.conflicts)
 	p.registry = newRegistrar(p.compiler, o.Config)
+	p.registry.stated, p.registry.log = converter.Stated, o.Log
 	p.hub = fanout.NewHub(fanout.Options{
 		Throttle: o.Config.PushThrottle,
 		Metrics:  p.metrics,
@@ -311,6 +314,7 @@ func (p *Pipeline) advance(w *state.Snapshot, d *state.Delta) {
 	})
 	if p.o.Cluster != nil {
 		p.o.Cluster.updateIngresses(w, d)
+		p.o.Cluster.updateAttachments(d)
 	}
 	p.meters.compileTime(time.Since(start))
 	p.meters.compilerStats(p.compiler)
@@ -341,7 +345,7 @@ func (p *Pipeline) batchApplied() func([]source.Change) {
 	if p.o.Cluster == nil {
 		return nil
 	}
-	return p.o.Cluster.tracker.Applied
+	return p.o.Cluster.applied
 }
 
 func (p *Pipeline) problemsChanged(appeared, mended []source.Problem) {

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"slices"
@@ -12,11 +13,13 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/lateen-mesh/lateen/internal/api/convert"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/app/config"
 	"github.com/lateen-mesh/lateen/internal/compile"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
 	"github.com/lateen-mesh/lateen/internal/xds/proxystats"
 	"github.com/lateen-mesh/lateen/internal/xds/serve"
@@ -32,6 +35,9 @@ type registrar struct {
 	firstState  chan struct{} // closed with the first state
 	setReady    func()        // closes it
 	secrets     *secretAccess
+	// stated reads what a Pod says of its proxy; what is wrong in it Connect logs.
+	stated func(text string) (*model.Stated, []source.Problem)
+	log    *slog.Logger
 
 	mu      sync.Mutex
 	members map[*fanout.Conn]*compile.Member
@@ -47,6 +53,8 @@ func newRegistrar(c *compile.Compiler, settings config.Config) *registrar {
 		firstState:  open,
 		setReady:    sync.OnceFunc(func() { close(open) }),
 		secrets:     newSecretAccess(nil, slog.New(slog.DiscardHandler)),
+		stated:      convert.New(convert.Options{}).Stated,
+		log:         slog.New(slog.DiscardHandler),
 		members:     map[*fanout.Conn]*compile.Member{},
 		conns:       map[*compile.Member]*fanout.Conn{},
 	}
@@ -73,6 +81,7 @@ func (r *registrar) Connect(ctx context.Context, node *serve.Node, id serve.Iden
 		return nil, err
 	}
 	r.secrets.report(facts, id, right)
+	r.reportStated(node)
 	var conn *fanout.Conn
 	r.compiler.Join(facts, func(m *compile.Member, p compile.Placement) {
 		conn = r.hub.Register(p.Class, p.State, p.Overlay)
@@ -93,12 +102,29 @@ func (r *registrar) facts(
 		return facts, right, status.Error(codes.InvalidArgument, err.Error())
 	}
 	facts.Proxy.Settings.AllClusters = facts.Proxy.Type == scope.Router && r.allClusters
+	facts.Proxy.Settings.FiltersApart = node.TakesFilters()
 	facts.Proxy.Settings.Stack = stackOf(node, r.dualStack)
+	if text := node.Metadata.OwnConfig(); text != "" {
+		facts.Stated, _ = r.stated(text)
+	}
 	facts.Account = id.ServiceAccount // serve saw to it that its namespace is the node's
 	if right, err = r.secrets.of(ctx, &facts, id); err != nil {
 		return facts, right, status.Error(codes.Unavailable, err.Error())
 	}
 	return facts, right, nil
+}
+
+// reportStated logs what is wrong in what a Pod says of its proxy.
+func (r *registrar) reportStated(node *serve.Node) {
+	text := node.Metadata.OwnConfig()
+	if text == "" {
+		return
+	}
+	_, problems := r.stated(text)
+	for _, p := range problems {
+		r.log.Warn("a part of what a Pod says of its proxy has no effect",
+			"pod", node.Namespace+"/"+node.Pod, "field", p.Path, "problem", p.Detail())
+	}
 }
 
 // makesClass reports whether a class would be compiled for a proxy. It is false for one that
@@ -161,6 +187,10 @@ func factsOf(n *serve.Node) (compile.Facts, error) {
 		f.Proxy.Settings.DNSCapture = n.Metadata.DNSCapture
 	case serve.Router:
 		f.Proxy.Type = scope.Router
+		var err error
+		if f.Proxy.Settings.Topology, err = topologyOf(n); err != nil {
+			return f, err
+		}
 	default:
 		return f, errors.New("node type " + strconv.Quote(string(n.Type)) +
 			" is not supported yet; want sidecar or router")
@@ -168,7 +198,28 @@ func factsOf(n *serve.Node) (compile.Facts, error) {
 	f.Proxy.Settings.HTTP10 = n.Metadata.HTTP10
 	f.Proxy.Settings.Agent = n.Metadata.HasAgent()
 	f.Proxy.Settings.Metrics = n.Metadata.LateenStats == proxystats.MetadataValue
+	f.Proxy.Settings.IstioFilters = n.IstioFilters
 	return f, nil
+}
+
+// topologyOf returns what a gateway states to stand in front of it.
+func topologyOf(n *serve.Node) (model.StatedTopology, error) {
+	own, err := n.Metadata.GatewayTopology()
+	if err != nil || own == nil {
+		return 0, err
+	}
+	header, known := model.ClientCertHeaderOf(own.ClientCert)
+	if !known {
+		return 0, fmt.Errorf("metadata PROXY_CONFIG.gatewayTopology.forwardClientCertDetails = %q: want %s",
+			own.ClientCert, model.ClientCertHeaders)
+	}
+	if own.TrustedProxies >= model.MaxTrustedProxies {
+		return 0, fmt.Errorf("metadata PROXY_CONFIG.gatewayTopology.numTrustedProxies = %d: want less than %d",
+			own.TrustedProxies, model.MaxTrustedProxies)
+	}
+	return model.GatewayTopology{
+		TrustedProxies: own.TrustedProxies, ClientCert: header, ProxyProtocol: own.ProxyProtocol,
+	}.Stated(), nil
 }
 
 // stackOf returns the address families of a node: those of its instance addresses, or else that of

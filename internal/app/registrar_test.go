@@ -4,9 +4,13 @@ import (
 	"net/netip"
 	"testing"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/app/config"
+	"github.com/lateen-mesh/lateen/internal/compile"
 	"github.com/lateen-mesh/lateen/internal/xds/serve"
 )
 
@@ -34,6 +38,30 @@ func TestStackOfANode(t *testing.T) {
 	}
 }
 
+// What stands in front of a gateway is nothing to a sidecar, which would be another class.
+func TestGatewaysStateWhatStandsInFront(t *testing.T) {
+	of := func(kind, header string) (compile.Facts, error) {
+		metadata, err := structpb.NewStruct(map[string]any{"PROXY_CONFIG": map[string]any{
+			"gatewayTopology": map[string]any{"numTrustedProxies": 2, "forwardClientCertDetails": header},
+		}})
+		require.NoError(t, err)
+		n, err := serve.ParseNode(&corev3.Node{Id: kind + "~127.0.0.2~a.b~b.svc", Metadata: metadata})
+		require.NoError(t, err)
+		return factsOf(n)
+	}
+	f, err := of("router", "FORWARD_ONLY")
+	require.NoError(t, err)
+	want := model.GatewayTopology{TrustedProxies: 2, ClientCert: model.CertForwardOnly}
+	got, stated := f.Proxy.Settings.Topology.Topology()
+	require.True(t, stated)
+	require.Equal(t, want, got)
+	_, err = of("router", "ALL")
+	require.ErrorContains(t, err, `forwardClientCertDetails = "ALL": want SANITIZE, FORWARD_ONLY, APPEND_FORWARD`)
+	f, err = of("sidecar", "FORWARD_ONLY")
+	require.NoError(t, err)
+	require.Zero(t, f.Proxy.Settings.Topology)
+}
+
 // An intercepted proxy needs no port for HTTP proxying, so none that it states makes a class.
 func TestProxyPortCountsWithoutInterceptionAlone(t *testing.T) {
 	node := &serve.Node{Type: serve.Sidecar, Address: netip.MustParseAddr("10.0.0.1")}
@@ -43,6 +71,18 @@ func TestProxyPortCountsWithoutInterceptionAlone(t *testing.T) {
 		f, err := factsOf(node)
 		require.NoError(t, err)
 		require.Equal(t, want, f.Proxy.Settings.HTTPProxyPort)
+	}
+}
+
+// Istio's filters are a part of the class, beside what an agent reads.
+func TestFactsOfAnEnvoyOfIstiosBuild(t *testing.T) {
+	node := &serve.Node{Type: serve.Sidecar, Address: netip.MustParseAddr("10.0.0.1")}
+	for _, has := range []bool{false, true} {
+		node.IstioFilters = has
+		f, err := factsOf(node)
+		require.NoError(t, err)
+		require.Equal(t, has, f.Proxy.Settings.IstioFilters)
+		require.False(t, f.Proxy.Settings.Metrics)
 	}
 }
 
@@ -64,4 +104,26 @@ func TestClassIsMadeByTheFirstOfItsProxies(t *testing.T) {
 	require.True(t, registry.makesClass(t.Context(), other, serve.Identity{}))
 	other.Metadata.InterceptionMode = serve.TProxy
 	require.False(t, registry.makesClass(t.Context(), other, serve.Identity{}), "it is refused")
+}
+
+// What a Pod says of its own proxy makes a class, and what the mesh said when the Pod was created
+// makes none.
+func TestPodsStateWhatTheirProxiesDo(t *testing.T) {
+	of := func(annotation string) *model.Stated {
+		metadata, err := structpb.NewStruct(map[string]any{
+			"PROXY_CONFIG": map[string]any{"tracing": map[string]any{"sampling": 3}},
+			"ANNOTATIONS":  map[string]any{"proxy.istio.io/config": annotation},
+		})
+		require.NoError(t, err)
+		n, err := serve.ParseNode(&corev3.Node{Id: "sidecar~127.0.0.2~a.b~b.svc", Metadata: metadata})
+		require.NoError(t, err)
+		facts, _, err := newRegistrar(nil, config.Config{}).facts(t.Context(), n, serve.Identity{})
+		require.NoError(t, err)
+		return facts.Stated
+	}
+	require.Nil(t, of("concurrency: 2"))
+	require.Nil(t, of("no: [YAML"))
+	require.Equal(t, &model.Stated{Tracing: model.StatedTracing{Sampling: 1250}}, of("tracing: {sampling: 12.5}"))
+	require.Equal(t, &model.Stated{Headers: &model.ProxyHeaders{KeepsServer: true}},
+		of("proxyHeaders: {server: {disabled: true}}"))
 }

@@ -126,6 +126,7 @@ func (r *rig) connect(p meshgen.Proxy) *client {
 	}
 	node.Metadata.Labels, node.Metadata.HTTPProxyPort, node.Metadata.HTTP10 = p.Labels, p.HTTPProxyPort, p.HTTP10
 	node.Metadata.InterceptionMode = serve.None
+	node.UserAgent, node.Release, node.Delta = "envoy", serve.Release{Major: 1, Minor: 40}, true
 	conn, err := r.pipeline.registry.Connect(r.ctx, node, serve.Identity{})
 	require.NoError(r.tb, err)
 	c := &client{
@@ -148,8 +149,12 @@ func (r *rig) connect(p meshgen.Proxy) *client {
 				}
 			}
 		}
+		if t == resource.Filter {
+			continue // few listeners name any
+		}
 		c.take(c.session.Request(req, r.now))
 	}
+	c.askForFilters()
 	return c
 }
 
@@ -157,7 +162,17 @@ func (c *client) push() {
 	if p, ok := c.conn.Take(); ok {
 		c.own = p.Overlay
 		c.take(c.session.Update(p.State, p.Overlay, c.rig.now))
+		c.askForFilters()
 	}
+}
+
+// askForFilters asks for the filters that listeners name, once there are any.
+func (c *client) askForFilters() {
+	names := c.session.State().Set(resource.Filter).Names()
+	if len(names) == 0 || c.session.Status()[resource.Filter].Subscribed {
+		return
+	}
+	c.take(c.session.Request(session.Request{TypeURL: resource.Filter.URL(), Subscribe: names}, c.rig.now))
 }
 
 // take reads responses and acknowledges them.

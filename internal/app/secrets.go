@@ -49,24 +49,30 @@ func newSecretAccess(ask MayReadSecrets, log *slog.Logger) *secretAccess {
 	}
 }
 
-// of sets in the facts of a new proxy whether it may have Secrets, as far as its identity and its
-// rights go. It may block.
+// of sets in the facts of a new proxy which Secrets it may have, as far as its identity and its
+// rights go. A gateway without rights may have those that its own Gateway names: that is for the
+// compiler to see, as it changes with the mesh. It may block.
 func (a *secretAccess) of(ctx context.Context, facts *compile.Facts, id serve.Identity) (secretRight, error) {
 	if facts.Proxy.Type != scope.Router {
-		facts.Proxy.Settings.Credentials = id.Pod != ""
+		if id.Pod != "" {
+			facts.Proxy.Settings.Credentials = scope.AllCredentials
+		}
 		return secretRight{}, nil
 	}
-	var right secretRight
-	if id.Pod != "" {
-		right = secretRight{namespace: id.Namespace, serviceAccount: id.ServiceAccount, may: true}
-		if a.ask != nil {
-			var err error
-			if right.may, err = a.ask(ctx, id.Namespace, id.ServiceAccount); err != nil {
-				return secretRight{}, err
-			}
+	if id.Pod == "" {
+		return secretRight{}, nil
+	}
+	right := secretRight{namespace: id.Namespace, serviceAccount: id.ServiceAccount, may: true}
+	if a.ask != nil {
+		var err error
+		if right.may, err = a.ask(ctx, id.Namespace, id.ServiceAccount); err != nil {
+			return secretRight{}, err
 		}
 	}
-	facts.Proxy.Settings.Credentials = right.may
+	facts.Proxy.Settings.Credentials = scope.OwnGatewayCredentials
+	if right.may {
+		facts.Proxy.Settings.Credentials = scope.AllCredentials
+	}
 	return right, nil
 }
 
@@ -88,14 +94,23 @@ func (a *secretAccess) lacks(facts compile.Facts, id serve.Identity, right secre
 		return "it came without a token"
 	case id.Pod == "":
 		return "its token is not bound to a Pod"
-	case !right.may:
-		return "service account " + id.ServiceAccount + " may not list secrets in namespace " + id.Namespace
+	}
+	mayNot := ""
+	if !right.may {
+		mayNot = "service account " + id.ServiceAccount + " may not list secrets in namespace " + id.Namespace
 	}
 	snap := a.snapshot()
 	if snap == nil {
-		return ""
+		return mayNot
 	}
-	return compile.NoCredentials(facts, snap.Workload(facts.Proxy.Namespace, facts.Proxy.Name))
+	pod := snap.Workload(facts.Proxy.Namespace, facts.Proxy.Name)
+	if why := compile.NoCredentials(facts, pod); why != "" || right.may {
+		return why
+	}
+	if why := compile.NotDeployed(snap, facts, pod); why != "" {
+		return mayNot + ", and " + why
+	}
+	return ""
 }
 
 func (a *secretAccess) connected(c *fanout.Conn, right secretRight) {

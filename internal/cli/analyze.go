@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,7 +84,8 @@ func (f *analyzeFlags) run(cmd *cobra.Command, out *terminal.Writer, what string
 	if err != nil {
 		return err
 	}
-	seen := &observed{Source: o.Source, templates: !o.Pods}
+	klog.SetSlogLogger(o.Log) // for client-go
+	seen := &observed{Source: o.Source, templates: !o.Pods, together: differences.Together{Root: f.cluster.namespace}}
 	o.Source = seen
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
 	defer cancel()
@@ -127,7 +127,6 @@ func (f *analyzeFlags) options(what string, log *lastLines) (app.Options, error)
 	if err != nil {
 		return o, err
 	}
-	klog.SetSlogLogger(o.Log)
 	o.MeshConfigMap, o.Selected, o.Pods = meshConfigMap(f.cluster.revision), true, true
 	metrics := observe.New(observe.Build{Version: version, Start: time.Now(), Now: time.Now})
 	o.Source, err = kube.New(kube.Options{
@@ -169,7 +168,8 @@ type observed struct {
 	source.Source
 	objects int // that have passed
 	found   []source.Problem
-	entries []*networkingv1.ServiceEntry
+	// together are the objects that may work otherwise because of others.
+	together differences.Together
 	// templates is set if the source has Deployments in place of Pods. Then gateways are looked for
 	// among their labels.
 	templates bool
@@ -196,15 +196,15 @@ func (o *observed) look(c source.Change) {
 		p.Origin = c.Origin
 		o.found = append(o.found, p)
 	}
+	o.together.Add(c.Object)
 	switch typed := c.Object.(type) {
 	case *networkingv1.Gateway:
 		o.gateways = append(o.gateways, c)
 	case *appsv1.Deployment:
 		o.pods = append(o.pods, typed.Spec.Template.Labels)
+		o.together.AddWorkload(c.Key, "spec.template", &typed.Spec.Template)
 	case *corev1.Pod:
 		o.pods = append(o.pods, typed.Labels)
-	case *networkingv1.ServiceEntry:
-		o.entries = append(o.entries, typed)
 	case *corev1.Namespace:
 		for _, finding := range precheck.Labels(typed.Labels) {
 			o.found = append(o.found, source.Problem{
@@ -217,10 +217,7 @@ func (o *observed) look(c source.Change) {
 
 // differences returns what was found. The source has ended.
 func (o *observed) differences() []source.Problem {
-	slices.SortStableFunc(o.entries, func(a, b *networkingv1.ServiceEntry) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
-	return slices.Concat(o.found, o.unserved(), differences.Entries(o.entries))
+	return slices.Concat(o.found, o.unserved(), o.together.Found())
 }
 
 // unserved returns the Gateways of manifests that no workload in them serves. Manifests without

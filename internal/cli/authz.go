@@ -34,6 +34,7 @@ type authzFlags struct {
 	remote    *remote
 	output    string
 	directory string
+	proxy     string
 	call      callFlags
 }
 
@@ -59,7 +60,8 @@ authorizer; by which AuthorizationPolicy, RequestAuthentication or PeerAuthentic
 rules; and of every other rule the first condition that the call does not meet. WORKLOAD is NAME[.NAMESPACE]
 of a Pod, or of a Deployment, the Pods of which have the same policies. Nothing is sent to the workload.
 
-With -f the manifests of a directory are read; otherwise the control plane is asked. A token is described
+With -f the manifests of a directory are read; otherwise the control plane is asked. With --proxy the filters
+of a connected proxy decide, as the control plane serves them, in place of the policies. A token is described
 by its claims, and its signature is taken for right. What the call does not say is listed, if a condition is
 about it.
 
@@ -68,20 +70,33 @@ there is no such workload, and 2 if the command line is wrong.`,
 		Example: `  lateen authz check web.shop --from ops/tool --method POST --path /admin
   lateen authz check web.shop -f manifests --from plaintext --port 8080
   lateen authz check api.shop --request-principal https://issuer.test/ann --claim groups='["staff"]'
+  lateen authz check --proxy web-7c9d8f6b5-x2x4q.shop --from ops/tool --port 8080 --path /admin
   lateen authz check db.shop --tcp --from shop/web --port 5432 -o json`,
-		Args: arguments("WORKLOAD"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if f.proxy != "" {
+				return arguments()(cmd, args)
+			}
+			return arguments("WORKLOAD")(cmd, args)
+		},
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
 			return r.connected(cmd), cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, out, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, out, args) },
 	}
 	r.bind(cmd)
 	bindOutput(cmd, &f.output)
 	cmd.Flags().StringVarP(&f.directory, "file", "f", "", "a directory of manifests, in place of a control plane")
+	cmd.Flags().StringVar(&f.proxy, "proxy", "",
+		"decide by the configuration of this proxy: POD.NAMESPACE, or a part of it that fits one proxy")
 	_ = cmd.MarkFlagDirname("file")
+	_ = cmd.RegisterFlagCompletionFunc("proxy",
+		func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return r.connected(cmd), cobra.ShellCompDirectiveNoFileComp
+		})
+	cmd.MarkFlagsMutuallyExclusive("file", "proxy")
 	for _, name := range []string{flagMonitoring, flagKubeconfig, flagContext, flagRevision} {
 		cmd.MarkFlagsMutuallyExclusive("file", name)
 	}
@@ -89,16 +104,17 @@ there is no such workload, and 2 if the command line is wrong.`,
 	return cmd
 }
 
-func (f *authzFlags) run(cmd *cobra.Command, out *terminal.Writer, workload string) error {
+func (f *authzFlags) run(cmd *cobra.Command, out *terminal.Writer, args []string) error {
 	call, err := f.call.call()
 	if err != nil {
 		return err
 	}
-	q := app.AuthzQuestion{Workload: workload, Namespace: "default", Call: call}
-	if at := strings.LastIndexByte(workload, '.'); at >= 0 {
-		q.Workload, q.Namespace = workload[:at], workload[at+1:]
+	var answer *app.AuthzAnswer
+	if f.proxy != "" {
+		answer, err = f.remote.authorizeBy(cmd.Context(), f.proxy, call)
+	} else {
+		answer, err = f.ask(cmd.Context(), questionOf(args[0], call))
 	}
-	answer, err := f.ask(cmd.Context(), q)
 	if err != nil {
 		return err
 	}
@@ -114,6 +130,12 @@ func (f *authzFlags) run(cmd *cobra.Command, out *terminal.Writer, workload stri
 		return command.ExitCode(exitAsks)
 	}
 	return nil
+}
+
+// questionOf asks about a call to NAME[.NAMESPACE].
+func questionOf(workload string, call policy.Call) app.AuthzQuestion {
+	name, namespace := splitName(workload)
+	return app.AuthzQuestion{Workload: name, Namespace: namespace, Call: call}
 }
 
 func (f *authzFlags) ask(ctx context.Context, q app.AuthzQuestion) (*app.AuthzAnswer, error) {

@@ -85,7 +85,7 @@ func TestAuthzCheckReadsManifests(t *testing.T) {
 	require.Contains(t, out, `from[0].source.namespaces: want "shop", is "ops"`)
 	out, err = checked(t, "web.shop")
 	require.Equal(t, command.ExitCode(exitDenied), err, out)
-	require.Contains(t, out, "by PeerAuthentication shop/strict: mode STRICT closes connections in plaintext")
+	require.Contains(t, out, "by PeerAuthentication shop/strict: mode STRICT refuses calls in plaintext")
 	_, err = checked(t, "nobody.shop")
 	require.ErrorContains(t, err, `workload "nobody" of namespace "shop" is not known to the mesh`)
 
@@ -125,4 +125,64 @@ func TestAuthzCheckAsksTheControlPlane(t *testing.T) {
 	require.Equal(t, map[string]string{"x-a": "b=c"}, asked.Headers)
 	require.Equal(t, map[string]any{"iss": "https://i", "sub": "ann", "groups": []any{"a"}}, asked.Claims)
 	require.Equal(t, map[string]map[string]any{"f.x": {"k": "v"}}, asked.Metadata)
+}
+
+const manager = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3." +
+	"HttpConnectionManager"
+
+// policedDump is a proxy with a filter of RBAC in its listener, and one that is delivered on its
+// own.
+const policedDump = `{"configs": [{
+  "@type": "type.googleapis.com/envoy.config.listener.v3.Listener", "name": "virtualInbound",
+  "trafficDirection": "INBOUND", "address": {"socketAddress": {"address": "0.0.0.0", "portValue": 15006}},
+  "listenerFilters": [{"name": "envoy.filters.listener.original_dst"}],
+  "filterChains": [
+    {"name": "http", "filterChainMatch": {"destinationPort": 8080, "transportProtocol": "tls"},
+      "transportSocket": {"name": "tls"},
+      "filters": [{"name": "hcm", "typedConfig": {
+        "@type": "` + manager + `",
+        "normalizePath": true,
+        "httpFilters": [
+          {"name": "apart", "configDiscovery": {"typeUrls": ["x"]}},
+          {"name": "theirs", "typedConfig": {"@type": "type.googleapis.com/their.Filter", "a": 1}}]}}]},
+    {"name": "closed", "filters": [{"name": "tcp", "typedConfig": {
+      "@type": "type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy",
+      "cluster": "BlackHoleCluster"}}]}]}]}`
+
+const policedFilters = `{"configs": [{
+  "@type": "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig", "name": "apart", "typedConfig": {
+    "@type": "type.googleapis.com/envoy.extensions.filters.http.rbac.v3.RBAC",
+    "rules": {"action": "DENY", "policies": {"ns[shop]-policy[p]-rule[1]": {
+      "permissions": [{"urlPath": {"path": {"exact": "/admin"}}}],
+      "principals": [{"authenticated": {"principalName": {"prefix": "spiffe://mesh.test/ns/ops/"}}}]}}}}}]}`
+
+// TestAuthzCheckByAProxy decides by what a proxy was given: its listeners, and filters beside them.
+func TestAuthzCheckByAProxy(t *testing.T) {
+	mux := http.NewServeMux()
+	for path, body := range map[string]string{
+		"/debug/syncz": `[{"proxy": "web-0.shop"}]`, "/debug/problems": `[]`,
+		"/debug/mesh":        `{"TrustDomain": "mesh.test"}`,
+		"/debug/config_dump": policedDump, "/debug/ecdsz": policedFilters,
+	} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, body) })
+	}
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	cluster := podsAt{"istiod-0": server.Listener.Addr().String()}
+	check := func(args ...string) (string, error) {
+		args = append([]string{"check", "--proxy", "web-0", "--port", "8080"}, args...)
+		return output(t, cluster, authzCommand, args...)
+	}
+	out, err := check("--from", "ops/tool", "--path", "/x/../admin")
+	require.Equal(t, command.ExitCode(exitDenied), err, out)
+	require.Contains(t, out, "denied (403) by AuthorizationPolicy shop/p: rule ns[shop]-policy[p]-rule[1] matches")
+	require.Contains(t, out, "the call comes to the filter chain virtualInbound http")
+	out, err = check("--from", "shop/web", "--path", "/admin")
+	require.NoError(t, err, out)
+	require.Contains(t, out, `principals[0]: want "{\"authenticated\"`)
+	out, err = check()
+	require.Equal(t, command.ExitCode(exitDenied), err, out)
+	require.Contains(t, out, "denied (the connection is closed): the filter chain leads nowhere")
+	_, err = check("web.shop")
+	require.ErrorContains(t, err, "one argument too many")
 }

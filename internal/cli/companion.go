@@ -1,15 +1,13 @@
 package cli
 
 import (
-	"errors"
-	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lateen-mesh/lateen/internal/cli/command"
 )
 
 // companion is a program that carries out some of this program's commands, so that the control
@@ -35,26 +33,9 @@ func path(cmd *cobra.Command) []string { return strings.Fields(cmd.CommandPath()
 
 // exec replaces this process by the companion.
 func (p companion) exec(args []string) error {
-	path, err := p.find()
+	path, err := command.FindBeside(string(p))
 	if err != nil {
 		return err
 	}
 	return syscall.Exec(path, append([]string{string(p)}, args...), os.Environ()) //nolint:gosec // our own
-}
-
-// find returns the path of the companion, which stands beside this program or in $PATH.
-func (p companion) find() (string, error) {
-	self, err := os.Executable()
-	if err == nil {
-		beside := filepath.Join(filepath.Dir(self), string(p))
-		if _, err := os.Stat(beside); err == nil {
-			return beside, nil
-		}
-	}
-	path, err := exec.LookPath(string(p))
-	if errors.Is(err, exec.ErrNotFound) {
-		return "", fmt.Errorf("the program %s is neither beside %s nor in $PATH; want both: make build makes them",
-			p, self)
-	}
-	return path, err
 }

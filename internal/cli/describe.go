@@ -64,10 +64,7 @@ func describeKind(out *terminal.Writer, r *remote, cmd *cobra.Command) *cobra.Co
 		return own.connected(cmd), cobra.ShellCompDirectiveNoFileComp
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		name, namespace := args[0], ""
-		if at := strings.LastIndexByte(name, '.'); at >= 0 {
-			name, namespace = name[:at], name[at+1:]
-		}
+		name, namespace := splitName(args[0])
 		d, err := own.describe(cmd.Context(), kind, cmp.Or(namespace, "default"), name)
 		if err != nil {
 			return err
@@ -188,4 +185,12 @@ func mutualTLSText(d *app.Description) string {
 		text += fmt.Sprintf(", port %d %s", port, d.MutualTLSPorts[port])
 	}
 	return text
+}
+
+// splitName splits NAME[.NAMESPACE]. Without a namespace it is default.
+func splitName(text string) (name, namespace string) {
+	if at := strings.LastIndexByte(text, '.'); at >= 0 {
+		return text[:at], text[at+1:]
+	}
+	return text, "default"
 }

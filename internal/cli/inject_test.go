@@ -68,3 +68,26 @@ func TestInject(t *testing.T) {
 	_, _, err = injectWith(t, "", "-f", filepath.Join(dir, "none"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
+
+// TestInjectTellsWhatHasNoEffect: of ProxyConfigs among the documents, and of where a Pod's spans
+// should go.
+func TestInjectTellsWhatHasNoEffect(t *testing.T) {
+	const pod = `apiVersion: v1
+kind: Pod
+metadata:
+  name: traced
+  namespace: shop
+  annotations: {proxy.istio.io/config: "tracing: {sampling: 5, zipkin: {address: 'zipkin:9411'}}"}
+spec: {containers: [{name: web, image: "web:1"}]}
+---
+apiVersion: networking.istio.io/v1beta1
+kind: ProxyConfig
+metadata: {name: two, namespace: shop}
+spec: {concurrency: 2}
+`
+	out, says, err := injectWith(t, pod, "-f", "-")
+	require.NoError(t, err)
+	require.Contains(t, out, "name: istio-proxy\n")
+	require.Contains(t, says, "Pod shop/traced: warning: metadata.annotations[proxy.istio.io/config]: tracing names")
+	require.Contains(t, says, "ProxyConfig shop/two: warning: it has no effect on the workloads of these documents")
+}

@@ -35,8 +35,9 @@ func newRoot() *cobra.Command {
 	}
 	out := terminal.New(os.Stdout, os.Getenv)
 	root.AddCommand(newUp(out), newServe(), newInject(), newStatus(out), newProxyConfig(out), newVersion(out),
-		newAnalyze(out), newDescribe(out), newAuthz(out), newRequest(), newSample(), newControlPlane(), newPerfServer(),
-		newPerfApart(), newPerf(out, terminal.New(os.Stderr, os.Getenv)))
+		newAnalyze(out), newAdvise(out), newDescribe(out), newAuthz(out), newDashboard(out), newRequest(),
+		newSample(), newControlPlane(), newPerfServer(), newPerfApart(),
+		newPerf(out, terminal.New(os.Stderr, os.Getenv)))
 	root.AddCommand(installerCommands()...)
 	command.Fit(root)
 	return root

@@ -40,7 +40,7 @@ Lateen is measured after it, and both are put side by side.`,
 	}
 	cmd.AddCommand(
 		newPerfDebounce(out, progress), newPerfPressure(out, progress), newPerfConstants(out,
-			progress), newPerfModel(out), newPerfCompare(out),
+			progress), newPerfModel(out), newPerfCompare(out), newPerfBook(out, progress),
 	)
 	cmd.AddCommand(loadTestCommands()...)
 	return cmd

@@ -16,6 +16,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf"
+	"github.com/lateen-mesh/lateen/internal/perf/load"
 	"github.com/lateen-mesh/lateen/internal/perf/port"
 	"github.com/lateen-mesh/lateen/internal/testkit/kubeapi"
 )
@@ -236,6 +237,12 @@ func requireNothingLeft(t *testing.T, api *kubeapi.Server) {
 			l, err := core.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
 			return len(l.Items), err
 		},
+		func() (int, error) {
+			l, err := core.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{
+				LabelSelector: "app.kubernetes.io/managed-by=" + load.Manager,
+			})
+			return len(l.Items), err
+		},
 	} {
 		require.Eventually(t, func() bool { n, err := left(); return err == nil && n == 0 }, 3*time.Minute,
 			50*time.Millisecond, "all that was written is deleted")
@@ -286,4 +293,29 @@ func TestPerfPressure(t *testing.T) {
 	}
 	const bound = 64 << 10
 	require.LessOrEqual(t, r.Rows[0].With[0].Queued, int64(2*bound), "of two that do not read")
+}
+
+// TestAzuresTestsRunInACluster: churn and services write their steps to a real API server, and
+// print the published columns.
+func TestAzuresTestsRunInACluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts an API server")
+	}
+	api := kubeapi.Start(t, kubeapi.Options{})
+	api.InstallIstioCRDs(t)
+	for name, args := range map[string][]string{
+		"churn":    {"churn", "--sidecars", "8", "--churn", "50"},
+		"services": {"services", "--services", "4", "--sidecars", "8", "--changes", "2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			cmd := newPerf(terminal.New(&out, noEnv), terminal.New(&strings.Builder{}, noEnv))
+			cmd.SetOut(&out)
+			cmd.SetArgs(append(args, "--rate", "0", "--calm", "20ms", "--kubeconfig", api.Kubeconfig()))
+			require.NoError(t, cmd.ExecuteContext(t.Context()))
+			require.Regexp(t, `CHURN %\s+CHURN RATE\s+SERVICES\s+SIDECARS\s+MEMORY\s+CPU\s+P99`, out.String())
+			require.Contains(t, out.String(), "API server")
+			requireNothingLeft(t, api)
+		})
+	}
 }

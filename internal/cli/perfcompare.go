@@ -88,14 +88,18 @@ func printComparison(out *terminal.Writer, c perf.Comparison) {
 	}
 }
 
-// printBeside prints both reports of a run with two control planes, and their comparison.
+// printBeside prints and keeps both reports of a run with two control planes, and their comparison.
 func printBeside(cmd *cobra.Command, out *terminal.Writer, format string, a, b perf.Report) error {
 	c, err := perf.Compare(a, b)
 	if err != nil {
 		return err
 	}
+	both := perf.Beside{A: a, B: b, Comparison: c}
+	if err := keepReport(cmd, both); err != nil {
+		return err
+	}
 	if format != "table" {
-		return printAs(cmd.OutOrStdout(), format, perf.Beside{A: a, B: b, Comparison: c})
+		return printAs(cmd.OutOrStdout(), format, both)
 	}
 	out.Line("%s", a.Title())
 	for _, r := range []perf.Report{a, b} {

@@ -70,12 +70,12 @@ then some all the time, then as storms. PUSHES are responses to each sidecar.`,
 			}
 			all, err := f.debounce(cmd, progress, o, scenario)
 			progress.Progress("")
+			report := map[string]any{"command": command.Line(cmd), "lateen": version, "settings": all}
+			if len(all) > 0 {
+				err = errors.Join(err, keepReport(cmd, report))
+			}
 			if f.output != "table" {
-				return errors.Join(err, printAs(
-					cmd.OutOrStdout(), f.output, map[string]any{
-						"command": command.Line(cmd), "lateen": version, "settings": all,
-					},
-				))
+				return errors.Join(err, printAs(cmd.OutOrStdout(), f.output, report))
 			}
 			if len(all) > 0 {
 				out.Line("%s", all[0].Report.Title())

@@ -88,6 +88,7 @@ func (f *perfFlags) bindMeasuring(cmd *cobra.Command, d perfDefaults) {
 	)
 	_ = flags.MarkHidden("calm")
 	bindOutput(cmd, &f.output)
+	bindReport(cmd)
 	_ = cmd.MarkFlagDirname("profile")
 	f.restrict(cmd)
 }

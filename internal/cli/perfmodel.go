@@ -23,6 +23,8 @@ type modelFlags struct {
 	memory               int
 	lastSidecar, connect time.Duration
 	constants, output    string
+	// calls and ingress are requests a second, within the mesh and from outside.
+	calls, ingress float64
 }
 
 func newPerfModel(out *terminal.Writer) *cobra.Command {
@@ -32,11 +34,13 @@ func newPerfModel(out *terminal.Writer) *cobra.Command {
 		Short: "What a mesh of some size would need: replicas, memory, CPU, network",
 		Long: `Estimates what a mesh would need of Lateen, from what a sidecar, a service, a pod and
 a change were measured to cost. Each replica takes as many sidecars as it can without passing one of
-its limits; which limit asks for so many replicas is told.
+its limits; which limit asks for so many replicas is told. With --requests or --ingress it says what the
+proxies take too.
 
 The constants were measured on the machine that -o json names. lateen perf constants measures those
 of another.`,
-		Example: `  lateen perf model --sidecars 100000 --services 5000 --changes-per-second 20
+		Example: `  lateen perf model --services 3000 --pods 6000 --changes-per-second 5 --requests 20000
+  lateen perf model --sidecars 100000 --services 5000 --changes-per-second 20
   lateen perf model --sidecars 100000,1000000 --services 10000 --seen 0.02
   lateen perf constants -o json > mine.json
   lateen perf model --sidecars 50000 --constants mine.json`,
@@ -46,16 +50,25 @@ of another.`,
 			if err != nil {
 				return err
 			}
+			if cmd.Flags().Changed("pods") && !cmd.Flags().Changed("sidecars") {
+				f.sidecars = []int{f.mesh.Pods} // each has one
+			}
 			estimates, err := f.estimate(c)
 			if err != nil {
 				return err
 			}
+			d, err := sizing.StoredDataPlane()
+			if err != nil {
+				return err
+			}
+			proxies := f.proxies(d)
 			if f.output != "table" {
 				return printAs(cmd.OutOrStdout(), f.output, map[string]any{
-					"constants": c, "limits": f.limits, "estimates": estimates,
+					"constants": c, "limits": f.limits, "estimates": estimates, "proxies": proxies,
 				})
 			}
 			printModel(out, c, estimates)
+			printProxies(out, d, proxies)
 			return nil
 		},
 	}
@@ -64,13 +77,14 @@ of another.`,
 }
 
 func (f *modelFlags) bind(cmd *cobra.Command) {
-	flags := cmd.Flags()
+	flags, limits := cmd.Flags(), sizing.DefaultLimits()
 	flags.IntSliceVar(
 		&f.sidecars, "sidecars", []int{100_000,
 			1_000_000}, "how many sidecars there are; several numbers make several columns",
 	)
 	flags.IntVar(&f.mesh.Services, "services", 5000, "how many services there are")
-	flags.IntVar(&f.mesh.Pods, "pods", 0, "how many pods there are (default: as many as sidecars)")
+	flags.IntVar(&f.mesh.Pods, "pods", 0,
+		"how many pods there are (default: as many as sidecars; without --sidecars each has one)")
 	flags.Float64Var(
 		&f.mesh.Seen, "seen", 1, "share of the services that a sidecar sees, and of the sidecars that see a change",
 	)
@@ -78,31 +92,35 @@ func (f *modelFlags) bind(cmd *cobra.Command) {
 	flags.StringVar(
 		&f.mesh.Kind, "kind", string(perf.Endpoints), "of which kind they are: endpoints, routes or create-services",
 	)
-	flags.Float64Var(&f.limits.Cores, "cores", 4, "limit of a replica: CPUs")
-	flags.IntVar(&f.memory, "memory-mib", 16384, "limit of a replica: memory, in MiB")
+	flags.Float64Var(&f.limits.Cores, "cores", limits.Cores, "limit of a replica: CPUs")
+	flags.IntVar(&f.memory, "memory-mib", int(limits.Memory)>>20, "limit of a replica: memory, in MiB")
 	flags.Float64Var(
 		&f.limits.Headroom,
 		"headroom",
-		0.5,
+		limits.Headroom,
 		"share of memory that is added for garbage (0.5: what GOGC=50 lets grow, which is the default)",
 	)
-	flags.Float64Var(&f.limits.Busy, "busy", 0.5, "limit of a replica: share of its CPUs that changes take")
+	flags.Float64Var(&f.limits.Busy, "busy", limits.Busy, "limit of a replica: share of its CPUs that changes take")
 	flags.DurationVar(
 		&f.lastSidecar,
 		"max-last-sidecar",
-		2*time.Second,
+		time.Duration(limits.LastSidecar),
 		"limit of a replica: CPU time of one change, divided by CPUs",
 	)
 	flags.DurationVar(
 		&f.connect,
 		"max-connect",
-		5*time.Minute,
+		time.Duration(limits.Connect),
 		"limit of a replica: CPU time in which all its sidecars connect, divided by CPUs",
 	)
 	flags.IntVar(
 		&f.limits.Sidecars, "max-sidecars", 0, "limit of a replica: sidecars, for its file descriptors (0: none)",
 	)
-	flags.IntVar(&f.limits.Spare, "spare", 1, "replicas that may be away while the others keep the limits")
+	flags.IntVar(&f.limits.Spare, "spare", limits.Spare, "replicas that may be away while the others keep the limits")
+	flags.Float64Var(&f.calls, "requests", 0, "requests a second within the mesh, each through two sidecars")
+	flags.Float64Var(&f.ingress, "ingress", 0, "requests a second from outside, each through a gateway and a sidecar")
+	atLeast(flags, "requests", &f.calls, 0)
+	atLeast(flags, "ingress", &f.ingress, 0)
 	flags.StringVar(
 		&f.constants,
 		"constants",
@@ -146,6 +164,37 @@ func (f *modelFlags) estimate(c sizing.Constants) (all []sizing.Estimate, err er
 		all = append(all, e)
 	}
 	return all, nil
+}
+
+// proxies returns what the proxies of each estimate take; nothing without requests.
+func (f *modelFlags) proxies(d sizing.DataPlane) (all []sizing.Need) {
+	if f.calls+f.ingress == 0 {
+		return nil
+	}
+	for _, n := range f.sidecars {
+		all = append(all, d.Need(f.calls, f.ingress, n))
+	}
+	return all
+}
+
+// printProxies prints what proxies take for requests.
+func printProxies(out *terminal.Writer, d sizing.DataPlane, all []sizing.Need) {
+	if len(all) == 0 {
+		return
+	}
+	cores, memory := []string{"all proxies: cores for the requests"}, []string{"  memory of all sidecars"}
+	for _, need := range all {
+		cores = append(cores, fmt.Sprintf("%.1f", need.Cores))
+		memory = append(memory, fmt.Sprintf("%.1f GB", need.Bytes/1e9))
+	}
+	var t terminal.Table
+	t.Row(cores...)
+	t.Row(memory...)
+	out.Table(t)
+	c := d.Case(true, false)
+	out.Paragraph("", terminal.Faint, fmt.Sprintf("from lateen %s on %d CPUs (%s): 1,000 requests a second take %.2f "+
+		"cores of the caller's sidecar, %.2f of the server's, %.2f of a gateway", d.Version, d.Machine.Cores,
+		d.Machine.CPU, c.Client.Cores, c.Server.Cores, c.Gateway.Cores))
 }
 
 func printModel(out *terminal.Writer, c sizing.Constants, all []sizing.Estimate) {
@@ -196,6 +245,9 @@ changes. Do it on a machine that has nothing else to do.`,
 				return err
 			}
 			c.Command, c.Version = command.Line(cmd), version
+			if err := keepReport(cmd, c); err != nil {
+				return err
+			}
 			if f.output != "table" {
 				return printAs(cmd.OutOrStdout(), f.output, c)
 			}

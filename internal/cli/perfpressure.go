@@ -52,6 +52,9 @@ memory and CPU.`,
 			report, err := perf.Pressure(cmd.Context(), o)
 			progress.Progress("")
 			report.Command, report.Lateen = command.Line(cmd), version
+			if len(report.Rows) > 0 {
+				err = errors.Join(err, keepReport(cmd, report))
+			}
 			return errors.Join(err, printPressure(cmd, out, f.output, report))
 		},
 	}

@@ -11,8 +11,13 @@ import (
 	"github.com/lateen-mesh/lateen/internal/perf/flame"
 )
 
-// printPerf prints a report, which may be partial.
+// printPerf prints and keeps a report, which may be partial.
 func printPerf(cmd *cobra.Command, out *terminal.Writer, format string, r perf.Report) error {
+	if len(r.Phases) > 0 {
+		if err := keepReport(cmd, r); err != nil {
+			return err
+		}
+	}
 	if format != "table" {
 		return printAs(cmd.OutOrStdout(), format, r)
 	}

@@ -34,6 +34,7 @@ const (
 // pods is a cluster whose Pods can be found and connected to.
 type pods interface {
 	Replicas(ctx context.Context, namespace, revision string) ([]reach.Replica, error)
+	Running(ctx context.Context, namespace, selector string) ([]string, error)
 	Dial(ctx context.Context, namespace, pod string, port int) (net.Conn, error)
 }
 
@@ -41,6 +42,10 @@ type pods interface {
 type remote struct {
 	address                                  string
 	kubeconfig, context, namespace, revision string
+
+	// alsoCluster is set if the command needs the cluster beside the address, and has a --namespace
+	// of its own.
+	alsoCluster bool
 
 	local string                             // the address that is tried without flags
 	open  func(*remote) (pods, error)        // the cluster
@@ -63,8 +68,10 @@ func (r *remote) bind(cmd *cobra.Command) {
 		"where the control plane serves /debug (default: "+localMonitoring+" if one answers there, otherwise "+
 			"all replicas in the cluster)")
 	hostPort(flags, flagMonitoring, &r.address)
-	for _, name := range []string{flagKubeconfig, flagContext, flagNamespace, flagRevision} {
-		cmd.MarkFlagsMutuallyExclusive(flagMonitoring, name)
+	for _, name := range r.clusterFlags() {
+		if !r.alsoCluster {
+			cmd.MarkFlagsMutuallyExclusive(flagMonitoring, name)
+		}
 	}
 	if r.open == nil {
 		r.open, r.local = openCluster, localMonitoring
@@ -79,13 +86,26 @@ func (r *remote) bind(cmd *cobra.Command) {
 	}
 }
 
+// namespaceFlag returns the flag of the control plane's namespace.
+func (r *remote) namespaceFlag() string {
+	if r.alsoCluster {
+		return "control-plane-" + flagNamespace
+	}
+	return flagNamespace
+}
+
+// clusterFlags returns the flags that choose a control plane in a cluster.
+func (r *remote) clusterFlags() []string {
+	return []string{flagKubeconfig, flagContext, r.namespaceFlag(), flagRevision}
+}
+
 // bindCluster binds what says which cluster, and which control plane of it.
 func (r *remote) bindCluster(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&r.kubeconfig, flagKubeconfig, "",
 		"how to reach the cluster (default: as kubectl: $KUBECONFIG, ~/.kube/config, or the cluster that this runs in)")
 	flags.StringVar(&r.context, flagContext, "", "the context of the kubeconfig (default: the current one)")
-	flags.StringVar(&r.namespace, flagNamespace, "istio-system", "the control plane's namespace")
+	flags.StringVar(&r.namespace, r.namespaceFlag(), "istio-system", "the control plane's namespace")
 	flags.StringVar(&r.revision, flagRevision, "", "the control plane's revision (default: all)")
 	_ = cmd.MarkFlagFilename(flagKubeconfig)
 }
@@ -126,7 +146,7 @@ func (r *remote) endpoints(ctx context.Context) ([]endpoint, error) {
 	if r.address != "" {
 		return []endpoint{atAddress(r.address)}, nil
 	}
-	chosen := r.flag(flagKubeconfig, flagContext, flagNamespace, flagRevision)
+	chosen := r.flag(r.clusterFlags()...)
 	if !chosen && answers(ctx, r.local) {
 		return []endpoint{atAddress(r.local)}, nil
 	}
@@ -154,7 +174,7 @@ func (r *remote) inCluster(ctx context.Context) ([]endpoint, error) {
 		if r.revision != "" {
 			what += " with revision " + r.revision
 		}
-		return nil, fmt.Errorf("%s; want --%s and --%s of one that is installed", what, flagNamespace, flagRevision)
+		return nil, fmt.Errorf("%s; want --%s and --%s of one that is installed", what, r.namespaceFlag(), flagRevision)
 	}
 	var all []endpoint
 	for _, replica := range replicas {

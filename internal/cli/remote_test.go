@@ -29,6 +29,15 @@ func (p podsAt) Replicas(context.Context, string, string) (all []reach.Replica, 
 	return all, nil
 }
 
+// Running returns the Pod that is named as the selector's value.
+func (p podsAt) Running(_ context.Context, _, selector string) (all []string, err error) {
+	_, name, _ := strings.Cut(selector, "=")
+	if _, ok := p[name]; ok {
+		all = append(all, name)
+	}
+	return all, nil
+}
+
 func (p podsAt) Dial(ctx context.Context, _, pod string, _ int) (net.Conn, error) {
 	if p[pod] == "" {
 		return nil, errors.New("the kubelet is gone")

@@ -130,6 +130,7 @@ func (f *clusterFlags) join(p *app.Options) error {
 		Election:         f.presence.election(),
 		Writes:           f.kubeconfig == "" || f.presence.write,
 		Conditions:       p.Config.Status,
+		DeployGateways:   p.Config.DeployGateways,
 		IngressNamespace: p.Config.IngressNamespace,
 		Files:            certs.Files{Certificate: f.presence.certificate, Key: f.presence.key, CA: f.presence.ca},
 		WebhookClients:   f.presence.callers,

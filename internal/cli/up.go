@@ -22,25 +22,28 @@ import (
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/local"
 	"github.com/lateen-mesh/lateen/internal/local/agents"
+	"github.com/lateen-mesh/lateen/internal/local/observe"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/dir"
 )
 
 type upOptions struct {
-	dir       string
-	listen    listenFlags
-	freePorts bool
-	envoy     string
-	stateDir  string
-	level     string
-	format    string
-	check     bool
-	requests  int
-	timeout   time.Duration
-	drain     time.Duration
-	separate  bool
-	plaintext bool
+	dir                           string
+	listen                        listenFlags
+	freePorts                     bool
+	envoy                         string
+	stateDir                      string
+	level                         string
+	format                        string
+	check                         bool
+	requests                      int
+	timeout                       time.Duration
+	drain                         time.Duration
+	separate                      bool
+	plaintext                     bool
+	observe                       bool
+	prometheus, prometheusAddress string
 }
 
 func newUp(out *terminal.Writer) *cobra.Command {
@@ -100,6 +103,7 @@ it started.`,
 	cmd.Flags().BoolVar(
 		&o.plaintext, "plaintext", false, "give no Envoy a certificate, so that workloads call each other in plaintext",
 	)
+	o.bindObserve(cmd)
 	atLeast(cmd.Flags(), "requests", &o.requests, 1)
 	atLeast(cmd.Flags(), "timeout", &o.timeout, time.Millisecond)
 	atLeast(cmd.Flags(), "drain", &o.drain, 0)
@@ -116,6 +120,9 @@ func (o *upOptions) applyDefaults(changed func(flag string) bool) {
 	}
 	if !changed("xds-address") {
 		o.listen.xds = "127.0.0.1:0"
+	}
+	if !changed("prometheus-address") {
+		o.prometheusAddress = "127.0.0.1:0"
 	}
 	if !changed("monitoring-address") {
 		o.listen.monitoring = "127.0.0.1:0"
@@ -149,6 +156,7 @@ type mesh struct {
 	world           func() *state.Snapshot // nil with a separate control plane
 	notices         chan local.Notice
 	problems        chan problemChange
+	observer        *observe.Options // nil without --observe
 }
 
 type problemChange struct{ appeared, fixed []source.Problem }
@@ -167,6 +175,9 @@ func runUp(ctx context.Context, o upOptions, out *terminal.Writer) error {
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return m.plane.Run(ctx) })
+	if m.observer != nil {
+		g.Go(func() error { return observe.Run(ctx, *m.observer) })
+	}
 	var outcome error
 	g.Go(func() error {
 		defer cancel()
@@ -243,11 +254,16 @@ func (m *mesh) close() {
 func (m *mesh) assemble(r local.Options, settings config.Config) error {
 	r.StateDir, r.WorkDir, r.Environ = filepath.Join(m.o.stateDir, "pods"), m.o.dir, os.Environ()
 	r.XDS, r.IstioVersion, r.Tokens = netip.MustParseAddrPort(m.xds.Addr().String()), istioVersion, m.tokens
-	r.Drain, r.FreePorts = m.o.drain, m.o.freePorts
+	r.Drain, r.FreePorts, r.Metrics = m.o.drain, m.o.freePorts, m.o.observe
 	r.Notify = func(n local.Notice) { offer(m.notices, n) }
 	r.Settled = func(ctx context.Context) ([]string, error) { return m.plane.Settled(ctx) }
 
 	var err error
+	if m.o.observe {
+		if m.observer, err = m.newObserver(); err != nil {
+			return err
+		}
+	}
 	if !m.o.plaintext {
 		if m.agents, err = agents.New(m.log); err != nil {
 			return err

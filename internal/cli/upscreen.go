@@ -145,6 +145,10 @@ func (m *mesh) table(s *local.Snapshot) {
 		m.out.Paragraph("gateway  ", terminal.Bad, p.Object.String()+": "+p.Detail())
 	}
 	m.out.Line("metrics  http://%s/metrics", m.monitoring.Addr())
+	if m.observer != nil {
+		m.out.Line("prometheus  http://%s", m.observer.Listen)
+		m.out.Line("dashboards  %s", dashboardsOf(m.monitoring.Addr().String(), "http://"+m.observer.Listen))
+	}
 }
 
 // unready prints why each pod that is not ready is not.

@@ -38,6 +38,9 @@ func TestOnePartAloneChanges(t *testing.T) {
 		"the least version of TLS of a gateway's server": {gateway, [][]model.Object{
 			servedOver(model.TLS12), servedOver(model.TLS13), servedOver(model.TLS12),
 		}},
+		"the name of a port, in a Service and in a route at once": {gateway, [][]model.Object{
+			namedPort("a", time.Second), namedPort("b", time.Minute), namedPort("a", time.Second),
+		}},
 		"the subnets of a TCP route of a gateway": {gateway, [][]model.Object{
 			boundFor("10.0.0.0/8"), boundFor("10.1.0.0/16"), boundFor("10.0.0.0/8"),
 		}},
@@ -75,10 +78,19 @@ func TestOnePartAloneChanges(t *testing.T) {
 // nothing gives it.
 func requireFollows(t *testing.T, p scope.Proxy, lives [][]model.Object) {
 	t.Helper()
+	var updates [][]state.Update
+	for _, objects := range lives {
+		updates = append(updates, updatesOf(objects))
+	}
+	requireFollowsUpdates(t, p, updates)
+}
+
+func requireFollowsUpdates(t *testing.T, p scope.Proxy, lives [][]state.Update) {
+	t.Helper()
 	w, stepped := state.NewWriter(), placeIn(t, state.NewWriter().Snapshot(), p)
 	var before map[string]resource.Version
-	for _, objects := range lives {
-		_, d := w.Apply(updatesOf(objects))
+	for _, updates := range lives {
+		_, d := w.Apply(updates)
 		stepped.comp.Advance(d, func(s Step) {
 			for _, m := range s.Moved {
 				stepped.state = m.State
@@ -223,7 +235,7 @@ func TestTheNameOfASliceCounts(t *testing.T) {
 
 var (
 	everywhere    = model.Exports{All: true}
-	gatewayLabels = model.LabelsOf(map[string]string{"app": "gw"})
+	gatewayLabels = model.LabelsOf(map[string]string{"app": "gw", model.GatewayNameLabel: "gw"})
 )
 
 func aloneMeta(kind kinds.Kind, name string) model.Meta {
@@ -305,6 +317,17 @@ func servedAt(port uint16) []model.Object {
 	return []model.Object{s, g, v}
 }
 
+// namedPort has a route that gives its destination's port by name. The timeout shows the change: a
+// name alone does not.
+func namedPort(name string, timeout time.Duration) []model.Object {
+	s := aloneService("a", model.ServicePort{Name: name, Port: 8080, Protocol: model.HTTP})
+	g, v := aloneGateway(80, model.HTTP)
+	v.HTTP = []*model.HTTPRoute{{
+		Destinations: []model.Destination{{Host: s.Host, PortName: name}}, Timeout: timeout,
+	}}
+	return []model.Object{s, g, v}
+}
+
 func boundFor(subnet string) []model.Object {
 	g, v := aloneGateway(3306, model.TCP)
 	v.TCP = []*model.TCPRoute{{Matches: []*model.L4Match{{
@@ -362,13 +385,13 @@ func calledWith(authorities *model.Authorities) []model.Object {
 func gatewayProxy() scope.Proxy {
 	return scope.Proxy{
 		Type: scope.Router, Namespace: "default", Name: "gw", Labels: gatewayLabels,
-		Settings: scope.Settings{Credentials: true},
+		Settings: scope.Settings{Credentials: scope.AllCredentials},
 	}
 }
 
 func gatewayPod() *model.Workload {
 	return &model.Workload{
-		Meta: aloneMeta(kinds.Pod, "gw"), Labels: gatewayLabels, ServiceAccount: "gateways", Gateway: true,
+		Meta: aloneMeta(kinds.Pod, "gw"), Labels: gatewayLabels, ServiceAccount: "gw-istio", Gateway: true,
 	}
 }
 

@@ -26,7 +26,7 @@ func baseFor(classes []*class, key *scope.Class, s *scope.Scope) (base *class) {
 	for _, other := range classes {
 		switch {
 		case other.key.Type != key.Type || other.key.Settings != key.Settings ||
-			other.scope.RegistryOnly() != s.RegistryOnly():
+			other.key.Stated != key.Stated || other.scope.RegistryOnly() != s.RegistryOnly():
 		case other.key.Namespace != key.Namespace:
 			if base == nil && seesAll(s) && seesAll(&other.scope) {
 				base = other
@@ -57,7 +57,7 @@ func (c *class) startFrom(builder unitBuilder, base *class, snap *state.Snapshot
 		c.problems[u] = slices.Clone(list)
 	}
 	m, _ := difference(snap, &base.key, &c.key).forClass(&base.scope, s)
-	c.stepTo(builder, m, s, nil)
+	c.stepTo(builder, m.observing(c.state, &c.scope, s), s, nil)
 }
 
 // difference is the impact of taking one class of sidecars for another in one snapshot. forClass

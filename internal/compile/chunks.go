@@ -32,10 +32,10 @@ const defaultChunkSize = 128
 
 // buildFor starts to build the class of a proxy, or compiles its next chunk. One class is built at
 // a time.
-func (c *Compiler) buildFor(m *Member) {
+func (c *Compiler) buildFor(m *Member, stated *model.Stated) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key, has := c.keyOf(m)
+	key, has := c.keyOf(m, stated)
 	switch {
 	case has: // tryJoin places the proxy
 	case c.building == nil || c.building.key != key: // none is being built, or the proxy's class is another by now

@@ -39,12 +39,12 @@ func TestGenerationsRunBetweenChunks(t *testing.T) {
 	const services, slice = 200, 10
 	m := meshWithoutProxies(services)
 	m.compiler.chunkSize = slice
-	first := &Member{facts: proxyIn("ns1")}
+	first := newMember(proxyIn("ns1"))
 	var placed Placement
 	enter := func(_ *Member, p Placement) { placed = p }
 	generations := 0
-	for !m.compiler.tryJoin(first, enter) {
-		work := m.workOf(func() { m.compiler.buildFor(first) })
+	for !m.compiler.tryJoin(first, nil, enter) {
+		work := m.workOf(func() { m.compiler.buildFor(first, nil) })
 		require.LessOrEqual(t, work.Units, uint64(slice))
 		switch i := generations; i % 4 {
 		case 0:
@@ -61,7 +61,7 @@ func TestGenerationsRunBetweenChunks(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, generations, services/slice)
 	require.Nil(t, m.compiler.building)
-	require.Equal(t, dump(placeIn(t, m.writer.Snapshot(), first.facts.Proxy).state), dump(placed.State))
+	require.Equal(t, dump(placeIn(t, m.writer.Snapshot(), first.known.Proxy).state), dump(placed.State))
 	m.apply(endpointOf(services/2, 3))
 	require.Len(t, m.last.Changed, 1, "from here on it is as any class")
 }
@@ -80,10 +80,10 @@ func TestPortsChangeOwnersBetweenChunks(t *testing.T) {
 	m := meshWithoutProxies(services)
 	m.apply(tcpNumber(1, 6000), tcpNumber(2, 6000), tcpNumber(3, 6001), tcpNumber(4, 6001))
 	m.compiler.chunkSize = 2
-	first := &Member{facts: proxyIn("ns1")}
+	first := newMember(proxyIn("ns1"))
 	enter := func(*Member, Placement) {}
 	for i := range 16 {
-		m.compiler.buildFor(first)
+		m.compiler.buildFor(first, nil)
 		switch port := uint16(7000 + i/4); i % 4 { // ports that were not there
 		case 0:
 			m.apply(tcpNumber(10+i, port), tcpNumber(11+i, port))
@@ -96,11 +96,11 @@ func TestPortsChangeOwnersBetweenChunks(t *testing.T) {
 		}
 	}
 	require.NotNil(t, m.compiler.building.pending, "it grows on")
-	for !m.compiler.tryJoin(first, enter) {
-		m.compiler.buildFor(first)
+	for !m.compiler.tryJoin(first, nil, enter) {
+		m.compiler.buildFor(first, nil)
 	}
 	m.apply(endpointOf(services/2, 3)) // a step, so that conflicts are told
-	fresh := placeIn(t, m.writer.Snapshot(), first.facts.Proxy)
+	fresh := placeIn(t, m.writer.Snapshot(), first.known.Proxy)
 	require.Equal(t, dump(fresh.state), dump(m.compiler.list[0].state))
 	require.NotEmpty(t, m.compiler.problems())
 	require.Equal(t, fresh.comp.problems(), m.compiler.problems())
@@ -119,11 +119,11 @@ func TestVariedEndpointsChangeBetweenChunks(t *testing.T) {
 			m.apply(nodeAt(n, zone(n)))
 		}
 		m.compiler.chunkSize = 3
-		first := &Member{facts: proxyIn("ns1")}
-		first.facts.Proxy.Place = &scope.Place{Locality: zone(1)}
+		first := newMember(proxyIn("ns1"))
+		first.known.Proxy.Place = &scope.Place{Locality: zone(1)}
 		var placed Placement
-		for !m.compiler.tryJoin(first, func(_ *Member, p Placement) { placed = p }) {
-			m.compiler.buildFor(first)
+		for !m.compiler.tryJoin(first, nil, func(_ *Member, p Placement) { placed = p }) {
+			m.compiler.buildFor(first, nil)
 			if swept {
 				m.compiler.forgetUnused()
 			}
@@ -131,7 +131,7 @@ func TestVariedEndpointsChangeBetweenChunks(t *testing.T) {
 				m.apply(zonedEndpoints(i, uint16(m.writer.Snapshot().Generation)))
 			}
 		}
-		require.Equal(t, dump(placeIn(t, m.writer.Snapshot(), first.facts.Proxy).state), dump(placed.State))
+		require.Equal(t, dump(placeIn(t, m.writer.Snapshot(), first.known.Proxy).state), dump(placed.State))
 		m.apply(zonedEndpoints(7, 1))
 		require.Len(t, m.last.Changed, 1, "from here on it is as any class")
 	}
@@ -141,9 +141,9 @@ func TestVariedEndpointsChangeBetweenChunks(t *testing.T) {
 func TestBuildWithoutItsProxyIsAbandoned(t *testing.T) {
 	m := meshWithoutProxies(20)
 	m.compiler.chunkSize = 1
-	gone, other := &Member{facts: proxyIn("ns1")}, proxyIn("ns2")
-	m.compiler.buildFor(gone)
-	m.compiler.buildFor(gone)
+	gone, other := newMember(proxyIn("ns1")), proxyIn("ns2")
+	m.compiler.buildFor(gone, nil)
+	m.compiler.buildFor(gone, nil)
 	m.compiler.Join(other, func(*Member, Placement) {})
 	require.Nil(t, m.compiler.building)
 	require.Equal(t, 1, m.compiler.Stats().Classes)

@@ -46,6 +46,8 @@ type edits struct {
 	sets   [resource.NumTypes][]resource.Edit
 	heads  map[string][]byte                        // nil removes the table
 	vhosts map[string]map[string]*resource.Resource // by table and name; nil removes the virtual host
+	// observes is that of the impact.
+	observes bool
 	// toggled are the ports of intercepted connections that begin or cease to have requests.
 	toggled  map[uint16]bool
 	varied   map[string]*varied // by name; nil: there is none, or it is the same at all places
@@ -190,6 +192,9 @@ func (c *class) step(
 	narrowed, narrow := m.forClass(&c.scope, to)
 	switch {
 	case narrow:
+		if narrowed != m || m.mayObserve() {
+			narrowed = narrowed.observing(c.state, &c.scope, to)
+		}
 		return c.stepTo(builder, narrowed, to, changed)
 	case c.pending != nil:
 		c.startBuild(builder, to)
@@ -234,6 +239,7 @@ func (c *class) stepTo(
 		}
 	}
 	e := c.compile(builder, m, shared, to)
+	e.observes = m.observes
 	c.editTables(builder, to, e)
 	if to.Type() == scope.Sidecar {
 		ports := maps.Clone(e.toggled)

@@ -33,23 +33,6 @@ type Compiler struct {
 	changed    []resource.ClassState // the buffer of Step.Changed, used again in each step
 }
 
-// Member is one connected proxy.
-type Member struct {
-	facts   Facts
-	variant *variant
-	own     resource.Overlay
-}
-
-// Facts is what a proxy said of itself when it connected. Where a Pod record exists, labels and
-// addresses are taken from it. Settings.Credentials is set if the proxy proved to be the Pod of its
-// name, and its account may have Secrets; what the Pod record says of it is added here.
-type Facts struct {
-	Proxy scope.Proxy
-	// Account is the service account that the proxy proved to have, in its own namespace; empty if
-	// it proved none.
-	Account string
-}
-
 // Placement is where a proxy belongs: its class (a variant, in this package), the class's state and
 // its own addresses.
 type Placement struct {
@@ -93,86 +76,14 @@ func NewCompiler(refusals Refusals) *Compiler {
 // proxy. f runs before the next generation does. Tell is called before the Compiler is used.
 func (c *Compiler) Tell(f func(appeared, fixed []source.Problem)) { c.tell = f }
 
-// Join adds a proxy and passes its place to placed. It compiles the class if the proxy is the first
-// of it. placed runs before any later generation does, so that the proxy misses none.
-func (c *Compiler) Join(f Facts, placed func(*Member, Placement)) {
-	m := &Member{facts: f}
-	if c.tryJoin(m, placed) {
-		return
-	}
-	c.buildMu.Lock()
-	defer c.buildMu.Unlock()
-	defer c.abandonBuild()
-	for !c.tryJoin(m, placed) {
-		c.buildFor(m)
-	}
-}
-
-// tryJoin places a proxy and reports whether it did. It does not if the class would have to be
-// compiled from nothing, which Join does in chunks.
-func (c *Compiler) tryJoin(m *Member, placed func(*Member, Placement)) (entered bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, has := c.keyOf(m); !has {
-		return false
-	}
-	c.members.add(m)
-	placed(m, c.place(m))
-	if c.tell != nil {
-		c.tell(c.builder.problems.Flush())
-	}
-	return true
-}
-
-// keyOf returns the class of a proxy, and whether it exists or can start from a base class.
-func (c *Compiler) keyOf(m *Member) (key scope.Class, has bool) {
-	proxy, _ := resolve(c.snapshot, m.facts)
-	key = c.classifier.Classify(c.snapshot, proxy)
-	if c.noSharing || c.classes[key] != nil || c.built(key) != nil {
-		return key, true
-	}
-	return key, baseFor(c.list, &key, scope.New(c.snapshot, &key)) != nil
-}
-
-// HasClass reports whether there is a class that a proxy would join, so that nothing is compiled
-// for it.
-func (c *Compiler) HasClass(f Facts) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	proxy, _ := resolve(c.snapshot, f)
-	return c.classes[c.classifier.Classify(c.snapshot, proxy)] != nil
-}
-
-// Leave removes a proxy. A class without proxies is forgotten.
-func (c *Compiler) Leave(m *Member) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.members.remove(m) {
-		return
-	}
-	c.release(m.variant)
-}
-
-func (c *Compiler) release(at *variant) {
-	old := at.class
-	if at.members--; at.members == 0 {
-		old.variants.drop(at)
-	}
-	old.members--
-	if old.members == 0 {
-		old.clearAllProblems(c.builder)
-		delete(c.classes, old.key)
-		c.list = slices.DeleteFunc(c.list, func(other *class) bool { return other == old })
-	}
-}
-
 // place finds or makes the class of a member in the present snapshot, and counts the member in it.
-func (c *Compiler) place(m *Member) Placement {
-	proxy, own := resolve(c.snapshot, m.facts)
-	if m.facts.Proxy.Labels == proxy.Labels {
-		m.facts.Proxy.Labels = proxy.Labels // the Pod record's string: no second copy is kept
+func (c *Compiler) place(m *Member, stated *model.Stated) Placement {
+	proxy, own := resolve(c.snapshot, m.facts())
+	if m.known.Proxy.Labels == proxy.Labels {
+		m.known.Proxy.Labels = proxy.Labels // the Pod record's string: no second copy is kept
 	}
 	key := c.classifier.Classify(c.snapshot, proxy)
+	key.Stated = stated
 	cl := c.classes[key]
 	if cl == nil {
 		if cl = c.built(key); cl == nil {
@@ -229,15 +140,15 @@ func resolve(snap *state.Snapshot, f Facts) (scope.Proxy, resource.Overlay) {
 	proxy, own := f.Proxy, resource.Overlay{Pod: f.Proxy.Address, App: "127.0.0.1", Outbound: "127.0.0.1"}
 	pod := snap.Workload(proxy.Namespace, proxy.Name)
 	if pod == nil {
-		proxy.Settings.Credentials = false
+		proxy.Settings.Credentials = scope.NoCredentials
 		return proxy, own
 	}
 	proxy.Labels, proxy.Place = pod.Labels, scope.PlaceOf(snap, pod)
 	if len(pod.Addresses) > 0 {
 		own.Pod = pod.Addresses[0]
 	}
-	proxy.Settings.Credentials = f.Proxy.Settings.Credentials && NoCredentials(f, pod) == ""
-	own.Trusted, proxy.Address = proxy.Settings.Credentials, own.Pod
+	proxy.Settings.Credentials = credentialsOf(snap, f, pod)
+	own.Trusted, proxy.Address = proxy.Settings.Credentials != scope.NoCredentials, own.Pod
 	if pod.Own != nil {
 		own.App, own.Outbound = cmp.Or(pod.Own.App, own.App), cmp.Or(pod.Own.Outbound, own.Outbound)
 	}
@@ -290,12 +201,12 @@ func (c *Compiler) move(d *state.Delta, rekeyed map[*class]bool) []MemberMove {
 		}
 	}
 	for m := range touched {
-		proxy, _ := resolve(d.To, m.facts) // a proxy that becomes another has a changed Pod, which is in the delta
+		proxy, _ := resolve(d.To, m.facts()) // a proxy that becomes another has a changed Pod, which is in the delta
 		if !rekeyed[m.variant.class] && !moves.Affects(proxy) {
 			continue
 		}
 		before, own := m.variant, m.own
-		p := c.place(m)
+		p := c.place(m, before.class.key.Stated)
 		if m.variant != before || m.own != own {
 			moved = append(moved, MemberMove{Member: m, Placement: p})
 		}

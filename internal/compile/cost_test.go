@@ -182,8 +182,8 @@ func TestAnEditOfAPolicyChangesTheClassesThatItSelects(t *testing.T) {
 				Namespace: fmt.Sprint("ns", i%namespaces),
 				Name:      fmt.Sprint("policy", i),
 			},
-			Selector: selector,
-			Action:   model.AuthorizationDeny,
+			Selection: model.Selection{Selector: selector},
+			Action:    model.AuthorizationDeny,
 			Rules: &model.AuthorizationRules{List: []model.AuthorizationRule{{When: model.AuthorizationConditions{
 				{Attribute: model.SourcePrincipal, Values: []string{caller}},
 			}}}},

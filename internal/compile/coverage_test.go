@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
+	"github.com/lateen-mesh/lateen/internal/testkit/draws"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
 )
 
@@ -25,8 +25,8 @@ func TestEveryKindOfChangeOccurs(t *testing.T) {
 	if raced {
 		t.Skip("one goroutine does it all")
 	}
-	setFlag(t, "rapid.seed", "1")     // the same draws each time,
-	setFlag(t, "rapid.checks", "500") // and more than enough
+	draws.Seed(t, "1")     // the same draws each time,
+	draws.Checks(t, "500") // and more than enough
 	seen := tally{}
 	rapid.Check(t, func(r *rapid.T) {
 		if len(seen.unseen()) > 0 {
@@ -57,12 +57,11 @@ func hasEffect(verb meshlife.Verb, kind kinds.Kind) bool {
 	switch {
 	case verb == meshlife.Resend || verb == meshlife.Relist:
 		return false
-	case verb == meshlife.Younger &&
-		(kind == kinds.Sidecar ||
-			kind == kinds.PeerAuthentication): // only the first of those that select the same is in force
+	case verb == meshlife.Younger && (kind == kinds.Sidecar || kind == kinds.PeerAuthentication):
+		// only the first of those that select the same is in force
 		return false
 	}
-	return kind != kinds.Namespace // which no resource reads
+	return kind != kinds.Namespace && kind != kinds.ProxyConfig // which no resource reads
 }
 
 // isRare tells that an effect may not show: inbound ports alone show what guards do, and the
@@ -74,7 +73,7 @@ func isRare(verb meshlife.Verb, kind kinds.Kind) bool {
 	}
 	simple := []meshlife.Verb{meshlife.Create, meshlife.Delete, meshlife.Tweak, meshlife.Replace, meshlife.Relabel}
 	isPolicy := kind == kinds.AuthorizationPolicy || kind == kinds.PeerAuthentication ||
-		kind == kinds.RequestAuthentication
+		kind == kinds.RequestAuthentication || kind == kinds.Telemetry
 	return isPolicy && !slices.Contains(simple, verb)
 }
 
@@ -82,21 +81,8 @@ func isRare(verb meshlife.Verb, kind kinds.Kind) bool {
 func movesProxies(kind kinds.Kind) bool {
 	return !slices.Contains([]kinds.Kind{
 		kinds.Secret, kinds.EndpointSlice, kinds.Namespace, kinds.Node, kinds.ConfigMap, meshlife.KeySets,
+		kinds.ProxyConfig,
 	}, kind)
-}
-
-// setFlag sets a flag of the test binary until the test ends.
-func setFlag(t *testing.T, name, value string) {
-	f := flag.Lookup(name)
-	before := f.Value.String()
-	require.NoError(t, f.Value.Set(value))
-	t.Cleanup(func() { require.NoError(t, f.Value.Set(before)) })
-}
-
-// isGiven tells whether a flag stands on the command line.
-func isGiven(name string) (given bool) {
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
-	return given
 }
 
 // tally counts outcomes by sort of change and kind of object, and with no verb by kind alone.

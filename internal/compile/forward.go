@@ -57,7 +57,7 @@ func (b unitBuilder) forwardSlots(s *scope.Scope, host model.Host, endpointsOnly
 	for _, f := range forwardsOf(svc, rule) {
 		in := b.outbound(s, svc, f.port, rule)
 		in.Forwarded, in.Subset, in.SubsetPolicy = true, f.subset.Name, f.subset.Policy
-		in.Protocol, in.Gateway, in.Secured = model.TCP, false, false // the bytes are opaque
+		in.Protocol, in.Gateway, in.Secured, in.Backend = model.TCP, false, false, nil // the bytes are opaque
 		in.Endpoints = b.dnsEndpoints(svc, f.port, f.subset.Labels.With(model.TLSModeLabel, model.TLSModeIstio))
 		if in.Resolution == model.Passthrough {
 			in.Resolution, in.ForwardProxy = model.EDS, false
@@ -95,7 +95,7 @@ func (b *serverChainBuilder) forward(f forward, rule *model.DestinationRule, sni
 	if rule == nil {
 		return chain
 	}
-	return withPolicy(chain, cluster.Effective(rule.Policy, f.subset.Policy, f.port.Port))
+	return withPolicy(chain, cluster.Effective(rule.Policy, f.subset.Policy, nil, f.port.Port))
 }
 
 // addForwarded adds the hosts to which a server of a Gateway forwards connections.

@@ -69,6 +69,18 @@ func (sv server) redirects(host model.Host) bool {
 	return sv.Redirect && slices.ContainsFunc(sv.Hosts, func(h model.ScopedHost) bool { return h.Host == host })
 }
 
+// keeps reports whether requests for a host are the server's, even if it has no routes: those of a
+// wider listener of the Gateway API are not for them. They are answered with 404.
+func (sv server) keeps(host model.Host) bool {
+	return sv.gateway.Kind == kinds.KubernetesGateway && host != "*" && sv.Hosts[0].Host == host
+}
+
+// misdirects reports whether a request for a host is for another server of the port.
+func (sv server) misdirects(host model.Host) bool {
+	_, found := slices.BinarySearch(sv.Misdirected, host)
+	return found
+}
+
 // commonHost returns the host that a VirtualService's host and one of the server's have in common:
 // the narrower of the two.
 func (sv server) commonHost(vs *model.VirtualService, host model.Host) (model.Host, bool) {
@@ -110,7 +122,7 @@ func (b unitBuilder) gatewaySlots(s *scope.Scope, port uint16, report func(sourc
 		Port:   port,
 		Chains: b.serverChains.List(open.chains),
 		Guard:  b.guard(s),
-		Common: b.meshPartsOf(s.Mesh()).listeners(s.Settings()),
+		Common: b.common(s, model.ClientMode),
 	}
 	if open.http {
 		in.RouteTable = "http." + portText(port)
@@ -132,8 +144,13 @@ func (b unitBuilder) gatewayHostSlots(s *scope.Scope, u unit) []slot {
 	owners := boundRoutes(s, servers, host)
 	redirect := slices.ContainsFunc(servers, func(sv server) bool { return sv.redirects(host) }) ||
 		slices.ContainsFunc(owners, func(o bound) bool { return o.redirect })
-	if len(owners) == 0 && !redirect {
-		return nil
+	keeps := slices.ContainsFunc(servers, func(sv server) bool { return sv.keeps(host) })
+	misdirected := false
+	if len(owners) == 0 && !redirect && !keeps {
+		misdirected = slices.ContainsFunc(servers, func(sv server) bool { return sv.misdirects(host) })
+		if !misdirected {
+			return nil
+		}
 	}
 	called := port
 	if len(owners) > 0 {
@@ -143,7 +160,7 @@ func (b unitBuilder) gatewayHostSlots(s *scope.Scope, u unit) []slot {
 	return []slot{{typ: resource.VirtualHost, table: u.table, name: name, get: func() *resource.Resource {
 		in := b.vhostInput(s, gatewayRoutes(s, owners), route.Target{}, called)
 		in.Domains = b.domains.List([]string{string(host)})
-		in.RequireTLS = redirect
+		in.RequireTLS, in.Misdirected = redirect, misdirected
 		return b.vhosts.get(vhostKey{table: u.table, name: name, in: in})
 	}}}
 }
@@ -217,6 +234,9 @@ func addGateway(s *scope.Scope, g *model.Gateway, units map[unit]bool) {
 			for _, h := range sv.Hosts {
 				// a redirect needs no routes
 				units[unit{kind: unitGatewayHost, port: port, table: table, host: h.Host}] = true
+			}
+			for _, host := range sv.Misdirected {
+				units[unit{kind: unitGatewayHost, port: port, table: table, host: host}] = true
 			}
 		}
 	}

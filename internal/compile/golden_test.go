@@ -101,12 +101,14 @@ func (p caseProxy) facts() compile.Facts {
 			HTTPProxyPort: p.HTTPProxyPort,
 			Intercepted:   p.Intercepted,
 			AllClusters:   p.AllClusters,
-			Credentials:   p.Account != "",
 			Agent:         p.Agent,
 			DNSCapture:    p.DNSCapture,
 			Stack:         translatetest.Stacks[p.Stack],
 		},
 	}}
+	if p.Account != "" {
+		f.Proxy.Settings.Credentials = scope.AllCredentials
+	}
 	if p.Type == "router" {
 		f.Proxy.Type = scope.Router
 	}

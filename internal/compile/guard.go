@@ -7,6 +7,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/translate/authz"
 	"github.com/lateen-mesh/lateen/internal/translate/listener"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // guards remembers the filters that policies come to, so that the classes which share policies
@@ -14,7 +15,7 @@ import (
 type guards struct {
 	policies *model.Interner[authz.Policy]
 	tokens   *model.Interner[authz.Token]
-	made     map[authz.Input]*listener.Guard
+	made     map[guardKey]*listener.Guard
 	pool     *model.Pool[listener.Guard]
 }
 
@@ -22,7 +23,7 @@ func newGuards() *guards {
 	return &guards{
 		policies: model.NewInterner[authz.Policy](),
 		tokens:   model.NewInterner[authz.Token](),
-		made:     map[authz.Input]*listener.Guard{},
+		made:     map[guardKey]*listener.Guard{},
 		pool:     model.NewPool[listener.Guard](),
 	}
 }
@@ -30,8 +31,42 @@ func newGuards() *guards {
 // sweep forgets all. Guards that listeners have stay canonical, and are found again.
 func (g *guards) sweep() { clear(g.made) }
 
+// policyFilters is the name of the resource that the filters of requests of a class's policies are.
+// Each class with policies has one of this name, and classes with the same policies share it.
+const policyFilters = "lateen.policies"
+
+// guardKey is policies, and whether the proxy takes filters of requests as a resource.
+type guardKey struct {
+	in    authz.Input
+	apart bool
+}
+
 // guard returns the filters of a class's policies; nil without policies.
 func (b unitBuilder) guard(s *scope.Scope) *listener.Guard {
+	in, any := b.policies(s)
+	if !any {
+		return nil
+	}
+	return b.guards.get(guardKey{in, s.Settings().FiltersApart})
+}
+
+// policySlots returns the filters of requests of a class that has them as a resource, if they may
+// be one.
+func (b unitBuilder) policySlots(s *scope.Scope) []slot {
+	if !s.Settings().FiltersApart {
+		return nil
+	}
+	in, any := b.policies(s)
+	if !any || b.guards.get(guardKey{in, true}).Apart == "" {
+		return nil
+	}
+	return []slot{{typ: resource.Filter, name: policyFilters, get: func() *resource.Resource {
+		return b.filters.get(in)
+	}}}
+}
+
+// policies returns the policies of a class, and whether there are any.
+func (b unitBuilder) policies(s *scope.Scope) (in authz.Input, any bool) {
 	var list []authz.Policy
 	for _, p := range s.AuthorizationPolicies() {
 		list = append(list, authz.Policy{
@@ -45,16 +80,16 @@ func (b unitBuilder) guard(s *scope.Scope) *listener.Guard {
 	}
 	tokens, closed := tokensOf(s)
 	if len(list) == 0 && len(tokens) == 0 && !closed {
-		return nil
+		return in, false
 	}
 	mesh := s.Mesh()
-	return b.guards.get(authz.Input{
+	return authz.Input{
 		Policies:     b.guards.policies.List(list),
 		TrustDomains: b.domains.List(append([]string{mesh.TrustDomain}, mesh.TrustDomainAliases...)),
 		Tokens:       b.guards.tokens.List(tokens),
 		ClearsRoutes: len(tokens) > 0 && s.Type() == scope.Router,
 		Closed:       closed,
-	})
+	}, true
 }
 
 // tokensOf returns the rules about tokens of a class's RequestAuthentications, and whether one of
@@ -73,21 +108,28 @@ func tokensOf(s *scope.Scope) (rules []authz.Token, closed bool) {
 	return rules, closed
 }
 
-func (g *guards) get(in authz.Input) *listener.Guard {
-	made, known := g.made[in]
+func (g *guards) get(k guardKey) *listener.Guard {
+	made, known := g.made[k]
 	if !known {
-		made = g.pool.Canonical(guardOf(in))
-		g.made[in] = made
+		made = g.pool.Canonical(guardOf(k))
+		g.made[k] = made
 	}
 	return made
 }
 
-func guardOf(in authz.Input) *listener.Guard {
-	guard := &listener.Guard{ClosesTCP: authz.RefusesConnections(in)}
-	for _, f := range authz.HTTP(in) {
-		guard.HTTP = append(guard.HTTP, filterOf(f.GetName(), f.GetTypedConfig()))
+func guardOf(k guardKey) *listener.Guard {
+	guard := &listener.Guard{ClosesTCP: authz.RefusesConnections(k.in)}
+	if k.apart && authz.FitsResource(k.in) {
+		guard.Apart = policyFilters
+	} else {
+		for _, f := range authz.HTTP(k.in) {
+			guard.HTTP = append(guard.HTTP, filterOf(f.GetName(), f.GetTypedConfig()))
+		}
 	}
-	for _, f := range authz.TCP(in) {
+	if guard.ClosesTCP {
+		return guard // there is nothing left for filters to decide on
+	}
+	for _, f := range authz.TCP(k.in) {
 		guard.TCP = append(guard.TCP, filterOf(f.GetName(), f.GetTypedConfig()))
 	}
 	return guard

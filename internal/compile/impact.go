@@ -28,6 +28,9 @@ type impact struct {
 	credentials []changedCredential
 	virtual     map[*model.VirtualService]bool
 	seen        map[*model.VirtualService]bool
+	// observes says that calls of the class are logged or traced otherwise than before, so that all
+	// its listeners are compiled again.
+	observes bool
 	// noUnits says that no class has a unit to compile. The fast path may still have something for
 	// it.
 	noUnits bool
@@ -57,10 +60,10 @@ func impactOf(d *state.Delta, f *endpointFastPath) *impact {
 		for _, vs := range []*model.VirtualService{p.Old, p.New} {
 			if vs != nil {
 				m.addRoutes(vs)
-				for _, h := range state.DestinationHosts(vs) {
-					m.addClaimants(h) // a route makes its destination visible
-				}
 			}
+		}
+		for _, h := range seenOtherwise(p) {
+			m.addClaimants(h) // a route makes its destination visible
 		}
 	}
 	for _, p := range d.DestinationRules {
@@ -69,6 +72,12 @@ func impactOf(d *state.Delta, f *endpointFastPath) *impact {
 				m.addRule(r)
 			}
 		}
+	}
+	for _, p := range d.BackendPolicies {
+		m.addClaimants(p.Either().Host)
+	}
+	if slices.ContainsFunc(d.Gateways, presentsOtherwise) {
+		m.addBackendPolicies()
 	}
 	for _, e := range d.Endpoints {
 		m.addEndpointChange(e)
@@ -81,6 +90,25 @@ func impactOf(d *state.Delta, f *endpointFastPath) *impact {
 	}
 	m.noUnits = m.touchesNoUnit()
 	return m
+}
+
+// seenOtherwise returns the destinations that a changed VirtualService may show to a class or hide
+// from it. One that is for the same calls as before, and leads where it led, does neither: else an
+// edit of one route would look at all routes to the same service.
+func seenOtherwise(p state.Pair[model.VirtualService]) []model.Host {
+	if p.Old == nil || p.New == nil {
+		return state.DestinationHosts(p.Either())
+	}
+	old, now := state.DestinationHosts(p.Old), state.DestinationHosts(p.New)
+	if !slices.Equal(p.Old.Hosts, p.New.Hosts) || !slices.Equal(p.Old.Gateways, p.New.Gateways) ||
+		!model.Equal(&p.Old.ExportTo, &p.New.ExportTo) {
+		return slices.Concat(old, now)
+	}
+	isIn := func(list []model.Host) func(model.Host) bool {
+		return func(h model.Host) bool { return slices.Contains(list, h) }
+	}
+	gone, came := slices.DeleteFunc(slices.Clone(old), isIn(now)), slices.DeleteFunc(slices.Clone(now), isIn(old))
+	return append(gone, came...)
 }
 
 // snapshots returns the snapshots before and after the delta.
@@ -174,6 +202,26 @@ func (m *impact) addPort(port uint16, host model.Host) {
 	m.ports[port][host] = true
 }
 
+// presentsOtherwise reports whether the certificate that proxies present to servers may be another
+// one.
+func presentsOtherwise(p state.Pair[model.Gateway]) bool {
+	if p.Old == nil || p.New == nil || p.Old.Workloads != p.New.Workloads || p.Old.Selector != p.New.Selector ||
+		p.Old.AlsoSelector != p.New.AlsoSelector {
+		return p.Old != nil && p.Old.Presents != "" || p.New != nil && p.New.Presents != ""
+	}
+	return p.Old.Presents != p.New.Presents || p.New.Presents != "" && p.Old.Compare(&p.New.Meta) != 0
+}
+
+// addBackendPolicies adds the hosts whose owners demand TLS: who calls them may present another
+// certificate, or have it no more.
+func (m *impact) addBackendPolicies() {
+	for _, snap := range m.snapshots() {
+		for p := range snap.BackendPolicies() {
+			m.addClaimants(p.Host)
+		}
+	}
+}
+
 // addRule adds the hosts that a DestinationRule applies to.
 func (m *impact) addRule(r *model.DestinationRule) {
 	for _, snap := range m.snapshots() {
@@ -233,6 +281,7 @@ func (m *impact) touchesNoUnit() bool {
 	rest := *m.delta
 	rest.Workloads, rest.Nodes = nil, nil    // they move proxies from class to class
 	rest.Endpoints, rest.Accounts = nil, nil // their hosts are in m
+	rest.GatewayAPIStatuses = nil            // they are for people
 	return rest.IsEmpty() && !m.own && len(m.hosts)+len(m.endpoints)+len(m.ports)+len(m.vips) == 0
 }
 
@@ -257,7 +306,7 @@ func (m *impact) units(from, to *scope.Scope) []unit {
 	}
 	m.addNameUnits(from, to, units)
 	m.addSecretUnits(to, units)
-	if m.own || to.Type() == scope.Sidecar && m.policiesChanged(from, to) {
+	if m.own || m.policiesChanged(from, to) {
 		units[unit{kind: unitOwn}] = true
 	}
 	if to.Type() == scope.Sidecar {
@@ -278,9 +327,9 @@ func (m *impact) units(from, to *scope.Scope) []unit {
 }
 
 // policiesChanged reports whether a policy of the class changed: they decide which calls it
-// accepts.
+// accepts, and how these are observed.
 func (m *impact) policiesChanged(from, to *scope.Scope) bool {
-	return anyOf(m.delta.AuthorizationPolicies, from.HasAuthorizationPolicy, to.HasAuthorizationPolicy) ||
+	return m.observes || anyOf(m.delta.AuthorizationPolicies, from.HasAuthorizationPolicy, to.HasAuthorizationPolicy) ||
 		anyOf(m.delta.PeerAuthentications, from.HasPeerAuthentication, to.HasPeerAuthentication) ||
 		anyOf(m.delta.RequestAuthentications, from.HasRequestAuthentication, to.HasRequestAuthentication) ||
 		anyOf(m.delta.KeySets, from.UsesKeySet, to.UsesKeySet)

@@ -58,36 +58,6 @@ func addIngressesUnder(s *scope.Scope, g *model.Gateway, units map[unit]bool) {
 	}
 }
 
-// gatewayRoutes returns the routes of a gateway's virtual host: those of VirtualServices in the
-// total order, and those of all Ingresses together where the first of them comes.
-func gatewayRoutes(s *scope.Scope, owners []bound) []route.RouteRef {
-	var refs []route.RouteRef
-	var paths []ingressRoute
-	place := 0
-	for _, o := range owners {
-		found := routesOf(s, o.vs, o.at)
-		if o.vs.Kind != kinds.Ingress {
-			refs = append(refs, found...)
-			continue
-		}
-		if len(paths) == 0 {
-			place = len(refs)
-		}
-		for _, ref := range found {
-			paths = append(paths, ingressRoute{host: o.vs.Hosts[0], RouteRef: ref})
-		}
-	}
-	slices.SortStableFunc(paths, ingressRoute.compare)
-	var sorted []route.RouteRef
-	for _, p := range paths {
-		sorted = append(sorted, p.RouteRef)
-		if p.rank() >= rootPath { // it takes all requests of its host
-			break
-		}
-	}
-	return slices.Insert(refs, place, sorted...)
-}
-
 // ingressRoute is one path of an Ingress, or its default backend, which has no match.
 type ingressRoute struct {
 	host model.Host

@@ -32,20 +32,22 @@ import (
 // of the workload's own ports.
 func (b unitBuilder) virtualSlots(s *scope.Scope, ports []inbound) []slot {
 	mesh := s.Mesh()
-	common := b.meshPartsOf(mesh).listeners(s.Settings())
 	slots := []slot{
 		{typ: resource.Cluster, name: cluster.InboundPassthroughName, get: func() *resource.Resource {
 			return b.passthrough.get(cluster.PassthroughInput{
 				Inbound:        true,
 				Stack:          s.Settings().Stack,
 				ConnectTimeout: mesh.ConnectTimeout,
+				KeepsCase:      s.Headers().KeepsCase,
 			})
 		}},
 		{typ: resource.Listener, name: listener.VirtualOutboundName, get: func() *resource.Resource {
-			return b.virtualOut.get(listener.VirtualOutboundInput{RegistryOnly: s.RegistryOnly(), Common: common})
+			return b.virtualOut.get(listener.VirtualOutboundInput{
+				RegistryOnly: s.RegistryOnly(), Common: b.common(s, model.ClientMode),
+			})
 		}},
 		{typ: resource.Listener, name: listener.VirtualInboundName, get: func() *resource.Resource {
-			return b.virtualIn.get(b.virtualInbound(s, ports, common))
+			return b.virtualIn.get(b.virtualInbound(s, ports, b.common(s, model.ServerMode)))
 		}},
 	}
 	for _, in := range ports {
@@ -197,7 +199,7 @@ func (b unitBuilder) vipSlots(s *scope.Scope, u unit, report func(source.Problem
 		Name:   address + "_" + portText(u.port),
 		Bind:   address,
 		Port:   u.port,
-		Common: b.meshPartsOf(s.Mesh()).listeners(s.Settings()),
+		Common: b.common(s, model.ClientMode),
 	}
 	chains := b.chainsOn(s, u.port)
 	switch p.Protocol {
@@ -256,7 +258,7 @@ func (b unitBuilder) interceptedSlots(s *scope.Scope, port uint16, owner *model.
 		chains.addUnknown()
 	}
 	in := listener.TCPInput{
-		Name: portListener(s, port), Port: port, Common: b.meshPartsOf(s.Mesh()).listeners(s.Settings()),
+		Name: portListener(s, port), Port: port, Common: b.common(s, model.ClientMode),
 	}
 	if requests {
 		in.RouteTable = portText(port)
@@ -318,7 +320,7 @@ func (c *class) toggleRequests(builder unitBuilder, s *scope.Scope, port uint16,
 	if hosts > 0 && !c.willHave(e, name, hostPort{host: "*", port: port}.name()) {
 		wanted = builder.fallbacks.get(fallbackKey{
 			table: name,
-			in:    route.FallbackInput{RegistryOnly: s.RegistryOnly()},
+			in:    fallbackOf(s),
 		})
 	}
 	e.editVirtualHost(name, fallback, wanted)

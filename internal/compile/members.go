@@ -19,7 +19,7 @@ type members struct {
 func newMembers() *members { return &members{byNamespace: map[string]map[string][]*Member{}} }
 
 func (ms *members) add(m *Member) {
-	proxy := &m.facts.Proxy
+	proxy := &m.known.Proxy
 	named := ms.byNamespace[proxy.Namespace]
 	if named == nil {
 		named = map[string][]*Member{}
@@ -31,7 +31,7 @@ func (ms *members) add(m *Member) {
 
 // remove removes a member and reports whether it was there.
 func (ms *members) remove(m *Member) bool {
-	proxy := &m.facts.Proxy
+	proxy := &m.known.Proxy
 	named := ms.byNamespace[proxy.Namespace]
 	same := named[proxy.Name]
 	i := slices.Index(same, m)
@@ -109,6 +109,9 @@ func (ms *members) touched(d *state.Delta, moves scope.Moves) map[*Member]bool {
 	}
 	for _, e := range d.WorkloadEntries {
 		add(ms.in(e.Either().Namespace))
+	}
+	for _, namespace := range moves.Deployed() {
+		add(ms.in(namespace))
 	}
 	return found
 }

@@ -6,14 +6,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
+	"github.com/lateen-mesh/lateen/internal/testkit/draws"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
 )
 
 // Whatever changes while a class is built, its first proxy has what compiling the final snapshot
 // from nothing gives it.
 func TestClassBuiltInChunksEqualsFromNothing(t *testing.T) {
-	if raced && !isGiven("rapid.checks") {
-		setFlag(t, "rapid.checks", "10")
+	if raced && !draws.Given() {
+		draws.Checks(t, "10")
 	}
 	rapid.Check(t, func(r *rapid.T) { newOracle(t).buildSlowly(r) })
 }
@@ -23,7 +24,7 @@ func TestClassBuiltInChunksEqualsFromNothing(t *testing.T) {
 func (o *oracle) buildSlowly(t *rapid.T) {
 	o.apply(t, o.history.Begin(t))
 	for range rapid.IntRange(1, 4).Draw(t, "proxies") {
-		o.slow = []*Member{{facts: rapid.SampledFrom(oracleProxies()).Draw(t, "coming")}}
+		o.slow = []Facts{rapid.SampledFrom(oracleProxies()).Draw(t, "coming")}
 		o.comp.chunkSize = rapid.IntRange(1, 4).Draw(t, "slice")
 		for len(o.slow) > 0 {
 			o.buildChunks(1)

@@ -15,6 +15,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/testkit/draws"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
@@ -22,8 +23,8 @@ import (
 // Whatever changes came in whatever steps, each proxy has what compiling the final snapshot from
 // nothing gives it.
 func TestIncrementalEqualsFromNothing(t *testing.T) {
-	if raced && !isGiven("rapid.checks") {
-		setFlag(t, "rapid.checks", "10")
+	if raced && !draws.Given() {
+		draws.Checks(t, "10")
 	}
 	rapid.Check(t, func(r *rapid.T) { newOracle(t).live(r, random, func(meshlife.Change, outcome) {}) })
 }
@@ -40,7 +41,7 @@ type oracle struct {
 	wanted map[*Member]wanted
 	steps  memberSteps
 	// slow are proxies whose classes are built while generations run.
-	slow []*Member
+	slow []Facts
 	// acceptable are states that were looked at.
 	acceptable map[resource.State]bool
 }
@@ -121,7 +122,7 @@ func (o *oracle) live(
 	slow := rapid.IntRange(0, len(oracleProxies())-1).Draw(t, "slow")
 	for i, f := range oracleProxies() {
 		if i == slow {
-			o.slow = append(o.slow, &Member{facts: f})
+			o.slow = append(o.slow, f)
 			continue
 		}
 		o.join(f)
@@ -152,13 +153,14 @@ func (o *oracle) buildChunks(slices int) {
 		if len(o.slow) == 0 {
 			return
 		}
-		m := o.slow[0]
-		if o.comp.tryJoin(m, func(m *Member, p Placement) { o.placed[m] = p }) {
+		f := o.slow[0]
+		m := newMember(f)
+		if o.comp.tryJoin(m, f.Stated, func(m *Member, p Placement) { o.placed[m] = p }) {
 			o.comp.abandonBuild()
 			o.slow = o.slow[1:]
 			continue
 		}
-		o.comp.buildFor(m)
+		o.comp.buildFor(m, f.Stated)
 	}
 }
 
@@ -186,7 +188,7 @@ func (o *oracle) join(f Facts) {
 func (o *oracle) comeAndGo(t *rapid.T) {
 	for _, f := range rapid.SliceOfN(rapid.SampledFrom(oracleProxies()), 0, 2).Draw(t, "coming") {
 		if rapid.Bool().Draw(t, "slowly") {
-			o.slow = append(o.slow, &Member{facts: f})
+			o.slow = append(o.slow, f)
 			continue
 		}
 		o.join(f)
@@ -203,7 +205,7 @@ func (o *oracle) comeAndGo(t *rapid.T) {
 func (o *oracle) members() []*Member {
 	return slices.SortedFunc(
 		maps.Keys(o.placed),
-		func(a, b *Member) int { return cmp.Compare(a.facts.Proxy.Address, b.facts.Proxy.Address) },
+		func(a, b *Member) int { return cmp.Compare(a.known.Proxy.Address, b.known.Proxy.Address) },
 	)
 }
 
@@ -266,7 +268,7 @@ func (o *oracle) compare(t *rapid.T) {
 	fresh.snapshot = w.Snapshot()
 	for _, m := range o.members() {
 		got := o.placed[m]
-		fresh.Join(m.facts, func(same *Member, p Placement) {
+		fresh.Join(m.facts(), func(same *Member, p Placement) {
 			require.Equal(t, p.Overlay, got.Overlay)
 			want := wanted{
 				class: textOf(same.variant.class.key),
@@ -305,7 +307,7 @@ func (o *oracle) compare(t *rapid.T) {
 func requireEqualStates(t *rapid.T, m *Member, want, got resource.State) {
 	if w, g := dump(want), dump(got); !maps.Equal(w, g) {
 		t.Fatalf(
-			"proxy %s in %s (- from nothing, + step by step):\n%s", m.facts.Proxy.Name, m.facts.Proxy.Namespace,
+			"proxy %s in %s (- from nothing, + step by step):\n%s", m.known.Proxy.Name, m.known.Proxy.Namespace,
 			gocmp.Diff(w, g),
 		)
 	}

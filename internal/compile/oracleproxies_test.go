@@ -7,12 +7,13 @@ import (
 
 func oracleProxies() []Facts {
 	labels := model.LabelsOf(map[string]string{"app": "a", "version": "v1"})
+	ofGateway := model.LabelsOf(map[string]string{"app": "a", "version": "v1", model.GatewayNameLabel: "g"})
 	return []Facts{
 		{Account: "x", Proxy: scope.Proxy{Address: "127.5.0.1",
 			Namespace: "default",
 			Name:      "a",
 			Labels:    labels,
-			Settings:  scope.Settings{HTTPProxyPort: 15080, Credentials: true},
+			Settings:  scope.Settings{HTTPProxyPort: 15080, Credentials: scope.AllCredentials, FiltersApart: true},
 		}},
 		{Proxy: scope.Proxy{Address: "127.5.0.14", // the same without proof
 			Namespace: "default", Name: "a", Labels: labels, Settings: scope.Settings{HTTPProxyPort: 15080},
@@ -20,7 +21,7 @@ func oracleProxies() []Facts {
 		{Account: "x", Proxy: scope.Proxy{Address: "127.5.0.2",
 			Namespace: "shop",
 			Name:      "b",
-			Settings:  scope.Settings{HTTPProxyPort: 9080},
+			Settings:  scope.Settings{HTTPProxyPort: 9080, FiltersApart: true},
 		}},
 		{Proxy: scope.Proxy{Address: "127.5.0.3",
 			Namespace: "shop",
@@ -33,22 +34,48 @@ func oracleProxies() []Facts {
 			Type:      scope.Router,
 			Namespace: "istio-system",
 			Name:      "a",
+			Labels:    ofGateway,
+			Settings:  scope.Settings{Credentials: scope.AllCredentials},
+		}},
+		{Account: "x", Proxy: scope.Proxy{Address: "127.5.0.13",
+			Type:      scope.Router,
+			Namespace: "istio-system",
+			Name:      "a",
 			Labels:    labels,
-			Settings:  scope.Settings{Credentials: true},
+			Settings: scope.Settings{
+				Credentials: scope.AllCredentials, Topology: model.GatewayTopology{TrustedProxies: 2}.Stated(),
+			},
 		}},
 		{Proxy: scope.Proxy{Address: "127.5.0.5", Namespace: "default", Name: "b", Settings: scope.Settings{
 			HTTPProxyPort: 15080,
 			Agent:         true,
+			IstioFilters:  true,
 			Stack:         model.BothStacks,
 		}}},
 		{Account: "x", Proxy: scope.Proxy{Address: "127.5.0.6",
 			Type:      scope.Router,
 			Namespace: "shop",
 			Name:      "c",
-			Labels:    labels,
-			Settings:  scope.Settings{HTTP10: true, Agent: true, Metrics: true, Credentials: true},
+			Labels:    ofGateway,
+			Settings: scope.Settings{
+				HTTP10:       true,
+				Agent:        true,
+				Metrics:      true,
+				Credentials:  scope.AllCredentials,
+				FiltersApart: true,
+			},
+		}},
+		{Account: "a-istio", Proxy: scope.Proxy{Address: "127.5.0.20", // deployed for a Gateway, if its Pod is
+			Type:      scope.Router,
+			Namespace: "shop",
+			Name:      "a",
+			Settings:  scope.Settings{Credentials: scope.OwnGatewayCredentials},
 		}},
 		{Proxy: scope.Proxy{Address: "127.5.0.7", Namespace: "default", Name: "c"}},
+		{Stated: statedByPods, Proxy: scope.Proxy{Address: "127.5.0.31", Namespace: "default", Name: "c"}},
+		{Stated: statedByPods, Proxy: scope.Proxy{
+			Address: "127.5.0.32", Namespace: "default", Name: "b", Settings: scope.Settings{Intercepted: true},
+		}},
 		{Proxy: scope.Proxy{Address: "127.5.0.8",
 			Type:      scope.Router,
 			Namespace: "default",
@@ -59,7 +86,9 @@ func oracleProxies() []Facts {
 			Namespace: "default",
 			Name:      "a",
 			Labels:    labels,
-			Settings:  scope.Settings{Intercepted: true, Agent: true, Credentials: true},
+			Settings: scope.Settings{
+				Intercepted: true, Agent: true, Credentials: scope.AllCredentials, FiltersApart: true,
+			},
 		}},
 		{Proxy: scope.Proxy{Address: "127.5.0.11", Namespace: "shop", Name: "b", Settings: scope.Settings{
 			Intercepted:   true,
@@ -95,4 +124,10 @@ func oracleProxies() []Facts {
 			Locality: model.Locality{Region: "r2"},
 		}, Settings: scope.Settings{HTTPProxyPort: 15080, HTTP10: true}}},
 	}
+}
+
+// statedByPods is canonical, as the control plane makes it.
+var statedByPods = &model.Stated{
+	Headers: &model.ProxyHeaders{NoAttemptCount: true, KeepsCase: true, NoRequestID: true},
+	Tracing: model.StatedTracing{Sampling: 7},
 }

@@ -154,7 +154,9 @@ func (c *class) reportLoser(builder unitBuilder, s *scope.Scope, host model.Host
 	case s.Intercepts() && svc.Headless && owner != nil && owner.Headless:
 		// Each connection goes to the pod that it is for.
 	case svc != owner && contends(s, svc, p):
-		c.reporter(builder, u)(portConflict(svc, port, string(owner.Host)))
+		conflict := portConflict(svc, port, string(owner.Host))
+		conflict.Code = source.OutboundConflict
+		c.reporter(builder, u)(conflict)
 	}
 }
 
@@ -176,7 +178,7 @@ func (c *class) stepPort(builder unitBuilder, port uint16, hosts map[model.Host]
 	old := c.owner(from, port)
 	now := nextOwner(to, port, old, hosts)
 	c.setOwner(to, port, now)
-	dirty := old != now || e.toggled[port]
+	dirty := old != now || e.toggled[port] || e.observes
 	for _, h := range slices.Sorted(maps.Keys(hosts)) {
 		dirty = dirty || now != nil && now.Host == h || sharesListener(from, h, port) || sharesListener(to, h, port)
 		c.reportLoser(builder, to, h, port, now)

@@ -6,6 +6,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	tracev3 "github.com/envoyproxy/go-control-plane/envoy/config/trace/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
@@ -72,6 +73,7 @@ func (f *refFinder) filter(m *listenerv3.Filter) {
 		for _, v := range config.GetRouteConfig().GetVirtualHosts() {
 			f.virtualHost(v)
 		}
+		f.tracer(config.GetTracing().GetProvider())
 	case *tcpv3.TcpProxy:
 		f.cluster(config.GetCluster())
 		for _, c := range config.GetWeightedClusters().GetClusters() {
@@ -113,5 +115,19 @@ func (f *refFinder) upstream(m *clusterv3.Cluster) {
 		if secret.GetSdsConfig().GetAds() != nil {
 			f.secrets = append(f.secrets, secret.GetName())
 		}
+	}
+}
+
+// tracer reads where spans go: Envoy refuses a listener whose tracer has no cluster.
+func (f *refFinder) tracer(m *tracev3.Tracing_Http) {
+	config, err := m.GetTypedConfig().UnmarshalNew()
+	if err != nil {
+		return
+	}
+	switch config := config.(type) {
+	case *tracev3.ZipkinConfig:
+		f.cluster(config.GetCollectorService().GetHttpUri().GetCluster())
+	case *tracev3.DatadogConfig:
+		f.cluster(config.GetCollectorCluster())
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/translate/cluster"
 	"github.com/lateen-mesh/lateen/internal/translate/secret"
@@ -55,7 +56,7 @@ func (b unitBuilder) secretSlots(s *scope.Scope, credential string) []slot {
 // hasCredential reports whether the credential is there that the policy of a cluster needs, usable
 // or not.
 func hasCredential(s *scope.Scope, in cluster.OutboundInput) bool {
-	return s.Secured(cluster.Effective(in.Policy, in.SubsetPolicy, in.Port).TLS) != model.Missing
+	return s.Secured(cluster.Effective(in.Policy, in.SubsetPolicy, nil, in.Port).TLS) != model.Missing
 }
 
 // reportClosed reports the ports of a host that are closed to the class, or to some of its proxies,
@@ -95,11 +96,11 @@ func (b unitBuilder) reportClosed(s *scope.Scope, host model.Host, report func(s
 		report(problemOf(&rule.Meta, missingCredential(s, rule, path, tls.Credential)))
 	}
 	for _, p := range svc.Ports {
-		reportOnce("spec.trafficPolicy", cluster.Effective(rule.Policy, nil, p.Port).TLS)
+		reportOnce("spec.trafficPolicy", cluster.Effective(rule.Policy, nil, nil, p.Port).TLS)
 		for i, sub := range rule.Subsets {
 			reportOnce(
 				fmt.Sprintf("spec.subsets[%d].trafficPolicy", i),
-				cluster.Effective(rule.Policy, sub.Policy, p.Port).TLS,
+				cluster.Effective(rule.Policy, sub.Policy, nil, p.Port).TLS,
 			)
 		}
 	}
@@ -122,7 +123,7 @@ func missingAgent(path string) source.Problem {
 func missingCredential(s *scope.Scope, rule *model.DestinationRule, path, credential string) source.Problem {
 	p := source.Problem{Severity: source.Error, Path: path, Value: credential}
 	switch {
-	case !s.Settings().Credentials:
+	case s.Settings().Credentials != scope.AllCredentials:
 		p.Severity = source.Warning
 		p.Message = "some connected proxies may not have Secrets; the destination is closed to them"
 		p.Want = "a token of the proxy's own Pod; for a gateway, " + model.WantGatewayPod
@@ -158,6 +159,37 @@ func NoCredentials(f Facts, pod *model.Workload) string {
 	return ""
 }
 
+// credentialsOf returns which Secrets a proxy may have, by what it proved and by its Pod. A gateway
+// whose service account may not read Secrets has those of its own Gateway, if that was deployed
+// with this account.
+func credentialsOf(snap *state.Snapshot, f Facts, pod *model.Workload) scope.CredentialRight {
+	right := f.Proxy.Settings.Credentials
+	if right == scope.NoCredentials || NoCredentials(f, pod) != "" {
+		return scope.NoCredentials
+	}
+	if right == scope.OwnGatewayCredentials && NotDeployed(snap, f, pod) != "" {
+		return scope.NoCredentials
+	}
+	return right
+}
+
+// NotDeployed says why a gateway is none that was deployed for a Gateway of the Gateway API. It is
+// empty if it is.
+func NotDeployed(snap *state.Snapshot, f Facts, pod *model.Workload) string {
+	gateway, has := pod.Labels.Get(model.GatewayNameLabel)
+	if !has {
+		return "its Pod has no label " + model.GatewayNameLabel
+	}
+	name := snap.GatewayAPIStatus(kinds.KubernetesGateway, pod.Namespace, gateway).DeploymentName()
+	switch name {
+	case f.Account:
+		return ""
+	case "":
+		return "no workloads are deployed for a Gateway " + gateway
+	}
+	return "it does not run as the service account of the Gateway " + gateway + ", " + name
+}
+
 // addCredential adds a Secret that changed. Clusters may open or close because of it.
 func (m *impact) addCredential(c *model.Credential) {
 	for _, name := range model.CredentialsOf(c.Name) {
@@ -166,19 +198,44 @@ func (m *impact) addCredential(c *model.Credential) {
 			for r := range snap.DestinationRulesWith(name) {
 				m.addRule(r)
 			}
+			if presented(snap, name) || presented(snap, c.Namespace+"/"+name) {
+				m.addBackendPolicies()
+			}
 		}
 	}
+}
+
+// presented reports whether a Gateway presents a credential to servers.
+func presented(snap *state.Snapshot, credential string) bool {
+	for g := range snap.GatewaysWith(credential) {
+		if g.Presents == credential {
+			return true
+		}
+	}
+	return false
 }
 
 // changedCredential is a credential whose Secret changed.
 type changedCredential struct{ namespace, name string }
 
+// nameFor returns the name by which a class may have the credential, or "". Only Gateways of the
+// Gateway API lead to a Secret of another namespace, with a grant.
+func (c changedCredential) nameFor(s *scope.Scope) string {
+	switch {
+	case s.IsOwn(c.namespace):
+		return c.name
+	case s.Type() == scope.Router:
+		return model.QualifiedCredential("", model.ObjectName{Namespace: c.namespace, Name: c.name})
+	}
+	return ""
+}
+
 // addSecretUnits adds the secrets that the delta may touch: because they changed, or because what
 // names them did.
 func (m *impact) addSecretUnits(to *scope.Scope, units map[unit]bool) {
 	for _, c := range m.credentials {
-		if to.IsOwn(c.namespace) {
-			units[secretUnit(c.name)] = true
+		if name := c.nameFor(to); name != "" {
+			units[secretUnit(name)] = true
 		}
 	}
 	for _, p := range m.delta.DestinationRules {
@@ -197,10 +254,7 @@ func (m *impact) addSecretUnits(to *scope.Scope, units map[unit]bool) {
 // credential.
 func (m *impact) addPortsWithCredentials(s *scope.Scope, units map[unit]bool) {
 	for _, c := range m.credentials {
-		if !s.IsOwn(c.namespace) {
-			continue
-		}
-		for g := range s.GatewaysWith(c.name) {
+		for g := range s.GatewaysWith(c.nameFor(s)) {
 			if !s.Applies(g) {
 				continue
 			}

@@ -14,14 +14,15 @@ import (
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/testkit/draws"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // The edits that a class takes over from another are those that it comes to when it compiles the
 // units itself. So whatever a unit depends on is recorded.
 func TestWhatClassesShareIsWhatEachComesTo(t *testing.T) {
-	if raced && !isGiven("rapid.checks") {
-		setFlag(t, "rapid.checks", "10")
+	if raced && !draws.Given() {
+		draws.Checks(t, "10")
 	}
 	takenOver := 0
 	rapid.Check(t, func(r *rapid.T) {
@@ -46,10 +47,10 @@ func TestWhatClassesShareIsWhatEachComesTo(t *testing.T) {
 func proxiesAlike() []Facts {
 	var list []Facts
 	for _, namespace := range []string{"default", "shop", "istio-system"} {
-		for _, labels := range []map[string]string{nil, {"app": "a", "version": "v1"}} {
+		for _, labels := range []map[string]string{nil, {"app": "a", "version": "v1", model.GatewayNameLabel: "g"}} {
 			for _, settings := range []scope.Settings{
-				{HTTPProxyPort: 15080}, {HTTPProxyPort: 9080}, {HTTPProxyPort: 15080, HTTP10: true},
-				{HTTPProxyPort: 15080, Agent: true}, {HTTPProxyPort: 15080, Stack: model.DualStack},
+				{HTTPProxyPort: 15080}, {HTTPProxyPort: 9080, FiltersApart: true}, {HTTPProxyPort: 15080, HTTP10: true},
+				{HTTPProxyPort: 15080, Agent: true, IstioFilters: true}, {HTTPProxyPort: 15080, Stack: model.DualStack},
 				{HTTPProxyPort: 15080, Intercepted: true},
 			} {
 				p := scope.Proxy{Namespace: namespace, Name: "none", Labels: model.LabelsOf(labels), Settings: settings}
@@ -176,7 +177,7 @@ func TestUnitBuildersHoldNoSnapshotAndNoClass(t *testing.T) {
 // Every field of a delta makes the classes be asked, unless no unit is known to read it or its
 // hosts are found otherwise.
 func TestOnlyChangesThatNoUnitReadsAskNoClass(t *testing.T) {
-	quiet := []string{"Workloads", "Nodes", "Endpoints", "Accounts", "AutoAddresses"}
+	quiet := []string{"Workloads", "Nodes", "Endpoints", "Accounts", "AutoAddresses", "GatewayAPIStatuses"}
 	about := []string{"From", "To", "Changed", "Observed"} // the delta itself
 	var loud []string
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[state.Delta]()) {

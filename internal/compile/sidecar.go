@@ -22,18 +22,18 @@ const httpProxyTable = "http_proxy"
 func (b unitBuilder) own(s *scope.Scope, report func(source.Problem)) []slot {
 	mesh := s.Mesh()
 	hole := slot{typ: resource.Cluster, name: cluster.BlackHoleName, get: b.blackHole}
+	slots := append(b.policySlots(s), hole)
+	reportTags(s, report)
 	if s.Type() == scope.Router {
-		return []slot{hole}
+		return slots
 	}
-	slots := []slot{
-		hole,
-		{typ: resource.Cluster, name: cluster.PassthroughName, get: func() *resource.Resource {
-			return b.passthrough.get(cluster.PassthroughInput{
-				ForwardProxy:   !s.Intercepts(),
-				ConnectTimeout: mesh.ConnectTimeout,
-			})
-		}},
-	}
+	slots = append(slots, slot{typ: resource.Cluster, name: cluster.PassthroughName, get: func() *resource.Resource {
+		return b.passthrough.get(cluster.PassthroughInput{
+			ForwardProxy:   !s.Intercepts(),
+			ConnectTimeout: mesh.ConnectTimeout,
+			KeepsCase:      s.Headers().KeepsCase,
+		})
+	}})
 	ports := inboundPorts(s, report)
 	reportStrict(s, ports, report)
 	if s.Intercepts() {
@@ -52,7 +52,7 @@ func (b unitBuilder) own(s *scope.Scope, report func(source.Problem)) []slot {
 		slot{typ: resource.Listener, name: name, get: func() *resource.Resource {
 			return b.proxies.get(listener.HTTPInput{
 				Name: name, Bind: model.OwnOutbound, Port: port, BindToPort: true, RouteTable: httpProxyTable,
-				ProxyUnknown: !s.Intercepts(), Common: b.meshPartsOf(mesh).listeners(s.Settings()),
+				ProxyUnknown: !s.Intercepts(), Common: b.common(s, model.ClientMode),
 			})
 		}},
 		slot{typ: resource.Route, name: httpProxyTable, head: func() []byte {
@@ -61,10 +61,15 @@ func (b unitBuilder) own(s *scope.Scope, report func(source.Problem)) []slot {
 		slot{typ: resource.VirtualHost, table: httpProxyTable, name: fallbackName(s), get: func() *resource.Resource {
 			return b.fallbacks.get(fallbackKey{
 				table: httpProxyTable,
-				in:    route.FallbackInput{RegistryOnly: s.RegistryOnly()},
+				in:    fallbackOf(s),
 			})
 		}},
 	)
+}
+
+// fallbackOf returns where requests for unknown hosts go.
+func fallbackOf(s *scope.Scope) route.FallbackInput {
+	return route.FallbackInput{RegistryOnly: s.RegistryOnly(), NoAttemptCount: s.Headers().NoAttemptCount}
 }
 
 func fallbackName(s *scope.Scope) string {
@@ -124,15 +129,13 @@ type inbound struct {
 }
 
 func (in inbound) listenerPort(s *scope.Scope) listener.InboundPort {
-	takes := s.TakesMeshTLS() && s.MTLSMode(in.port) != model.MTLSDisable
 	return listener.InboundPort{
 		Name:     "inbound_0.0.0.0_" + portText(in.port),
 		Port:     in.port,
 		Protocol: in.protocol,
 		Cluster:  cluster.InboundName(in.port),
 		Refuses:  s.Refuses(in.port),
-		TakesTLS: takes,
-		AllTLS:   takes && s.MTLSMode(in.port) == model.MTLSStrict,
+		TakesTLS: s.TakesMeshTLS() && s.MTLSMode(in.port) != model.MTLSDisable,
 	}
 }
 
@@ -144,6 +147,7 @@ func (b unitBuilder) inboundCluster(s *scope.Scope, in inbound) slot {
 			EndpointPort:   in.endpointPort,
 			Protocol:       in.protocol,
 			ConnectTimeout: s.Mesh().ConnectTimeout,
+			KeepsCase:      s.Headers().KeepsCase,
 			Intercepted:    s.Intercepts(),
 			Stack:          s.Settings().Stack,
 		}
@@ -162,7 +166,7 @@ func (b unitBuilder) inboundPair(s *scope.Scope, in inbound) []slot {
 			InboundPort: port,
 			Bind:        model.OwnPod,
 			Guard:       b.guard(s),
-			Common:      b.meshPartsOf(s.Mesh()).listeners(s.Settings()),
+			Common:      b.common(s, model.ServerMode),
 		})
 	}}}
 }
@@ -209,11 +213,11 @@ func (b unitBuilder) outbound(
 	in := cluster.OutboundInput{
 		Host: svc.Host, Port: p.Port, Protocol: p.Protocol, Resolution: svc.Resolution, External: svc.External,
 		Gateway: s.Type() == scope.Router && p.Protocol == model.Auto,
-		Service: serviceName(svc), ConnectTimeout: s.Mesh().ConnectTimeout,
+		Service: serviceName(svc), ConnectTimeout: s.Mesh().ConnectTimeout, KeepsCase: s.Headers().KeepsCase,
 		Endpoints: b.dnsEndpoints(svc, p, model.Labels{}),
 	}
 	if svc.Resolution != model.EDS {
-		in.Stack = s.Settings().Stack
+		in.Stack, in.DNSRefresh = s.Settings().Stack, s.Mesh().DNSRefresh
 	}
 	if svc.Headless && s.Intercepts() {
 		in.Resolution = model.Passthrough // the caller has picked a pod by its address
@@ -226,6 +230,9 @@ func (b unitBuilder) outbound(
 	}
 	if rule != nil {
 		in.Policy, in.Rule = rule.Policy, rule.Namespace+"/"+rule.Name
+	}
+	in.Backend = s.BackendTLS(svc)
+	if rule != nil {
 		in.Secured = hasCredential(s, in)
 	}
 	return in
@@ -266,12 +273,18 @@ func (b unitBuilder) clusterPair(
 	slots []slot, s *scope.Scope, svc *model.Service, p model.ServicePort, in cluster.OutboundInput,
 	subset model.Labels, endpointsOnly bool,
 ) []slot {
-	policy := cluster.Effective(in.Policy, in.SubsetPolicy, in.Port)
+	policy := cluster.Effective(in.Policy, in.SubsetPolicy, in.Backend, in.Port)
+	if in.Backend != nil && cluster.Effective(in.Policy, in.SubsetPolicy, nil, in.Port).TLS == nil {
+		if name, holds := s.Presents(); name != "" {
+			in.Presents, in.Secured = name, holds != model.Missing
+		}
+	}
 	prefer := b.preference(s, svc, policy.LB, policy.Outlier != nil)
 	in.LocalityWeights = prefer.HasWeights()
 	in.AutoTLS = autoTLS(s, in, policy)
 	in.Names = b.serverNames(s, svc, in, policy.TLS)
 	in.TLS = tlsLimits(s.Mesh(), policy.TLS, in.AutoTLS)
+	in.Exchange = s.Settings().IstioFilters && !in.Protocol.IsHTTP()
 	r := b.clusters.get(in)
 	if r == nil {
 		return slots

@@ -37,7 +37,7 @@ func (b unitBuilder) portSlots(s *scope.Scope, port uint16, owner *model.Service
 	return []slot{{typ: resource.Listener, name: name, get: func() *resource.Resource {
 		return b.tcp.get(listener.TCPInput{
 			Name: name, Bind: model.OwnOutbound, Port: port, BindToPort: true, Chains: b.chains.List(chains.found),
-			Common: b.meshPartsOf(s.Mesh()).listeners(s.Settings()),
+			Common: b.common(s, model.ClientMode),
 		})
 	}}}
 }
@@ -209,16 +209,21 @@ func (b *chainBuilder) routedChain(name string, destinations []model.Destination
 			weight = 1
 		}
 		if weight > 0 {
-			to = append(to, listener.WeightedTarget{
-				Cluster: pb.OutboundCluster(d.Host, b.resolve(d), d.Subset),
-				Weight:  weight,
-			})
+			to = append(to, listener.WeightedTarget{Cluster: b.clusterOf(d), Weight: weight})
 		}
 	}
 	if len(to) == 0 {
 		return listener.Chain{Name: name, Closed: true}
 	}
 	return b.withDestinationPolicy(listener.Chain{Name: name, Targets: b.targets.List(to)}, destinations[0])
+}
+
+// clusterOf returns the cluster of a destination. One without a host closes its connections.
+func (b *chainBuilder) clusterOf(d model.Destination) string {
+	if d.Host == "" {
+		return cluster.BlackHoleName
+	}
+	return pb.OutboundCluster(d.Host, b.resolve(d), d.Subset)
 }
 
 // withDestinationPolicy adds what the first destination's policy says of connections. A chain can
@@ -228,11 +233,12 @@ func (b *chainBuilder) withDestinationPolicy(chain listener.Chain, d model.Desti
 	if svc == nil {
 		return chain
 	}
-	var policy model.TrafficPolicy
+	var all, subset *model.TrafficPolicy
 	if rule := b.scope.DestinationRule(svc); rule != nil {
 		sub, _ := rule.Subset(d.Subset)
-		policy = cluster.Effective(rule.Policy, sub.Policy, b.resolve(d))
+		all, subset = rule.Policy, sub.Policy
 	}
+	policy := cluster.Effective(all, subset, b.scope.BackendTLS(svc), b.resolve(d))
 	chain.Bytes = b.saysBytes(svc, b.resolve(d), policy.TLS)
 	return withPolicy(chain, policy)
 }

@@ -54,9 +54,9 @@ func TestWhatIsNotExportedIsNotInTheBytes(t *testing.T) {
 					continue
 				}
 				seen[key.Kind]++
-				if !exportedTo(present, o, m.facts.Proxy.Namespace) {
+				if !exportedTo(present, o, m.known.Proxy.Namespace) {
 					t.Fatalf(
-						"proxy %s of namespace %s has something of %s", m.facts.Proxy.Name, m.facts.Proxy.Namespace,
+						"proxy %s of namespace %s has something of %s", m.known.Proxy.Name, m.known.Proxy.Namespace,
 						key,
 					)
 				}

@@ -2,9 +2,9 @@ package compile
 
 import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
-	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/translate/authz"
 	"github.com/lateen-mesh/lateen/internal/translate/cluster"
 	"github.com/lateen-mesh/lateen/internal/translate/endpoint"
 	"github.com/lateen-mesh/lateen/internal/translate/listener"
@@ -37,6 +37,7 @@ type translationCache struct {
 	gateways     *memo[listener.GatewayInput]
 	certificates *memo[secret.CertificateInput]
 	authorities  *memo[secret.AuthoritiesInput]
+	filters      *memo[authz.Input]
 	nameTables   *memo[name.Input]
 	groups       *groups
 	guards       *guards
@@ -114,6 +115,9 @@ func newTranslationCache(store *resource.Store, refusals Refusals) *translationC
 	tc.routeMemos()
 	tc.listenerMemos()
 	tc.secretMemos()
+	tc.filters = newMemo(tc.store, func(in authz.Input) *resource.Resource {
+		return tc.encode(policyFilters, authz.Resource(policyFilters, in))
+	})
 	tc.memos = tc.allMemos()
 	return tc
 }
@@ -235,32 +239,6 @@ type meshParts struct {
 	common  map[commonKey]*listener.Common
 }
 
-// commonKey is what differs between the listeners of proxies in one mesh.
-type commonKey struct {
-	http10, metrics bool
-	stack           model.Stack
-}
-
-func (p *meshParts) listeners(of scope.Settings) *listener.Common {
-	key := commonKey{of.HTTP10, of.Metrics, of.Stack}
-	common := p.common[key]
-	if common == nil {
-		common = p.pool.Canonical(&listener.Common{
-			AccessLogs:   p.config.AccessLogs,
-			Metrics:      listener.Metrics{Standard: p.config.Metrics && of.Metrics, Hides: p.config.Metrics},
-			IdleTimeout:  p.config.IdleTimeout,
-			HTTP10:       of.HTTP10,
-			Stack:        of.Stack,
-			MeshTLS:      p.config.MeshTLS,
-			TLSDefaults:  p.config.TLSDefaults,
-			Paths:        p.config.PathNormalization,
-			TrustDomains: trustDomains(p.config),
-		})
-		p.common[key] = common
-	}
-	return common
-}
-
 func (tc *translationCache) allMemos() map[string]anyMemo {
 	return map[string]anyMemo{
 		"cluster":                   tc.clusters,
@@ -279,6 +257,7 @@ func (tc *translationCache) allMemos() map[string]anyMemo {
 		"secret_certificate":        tc.certificates,
 		"secret_authorities":        tc.authorities,
 		"name":                      tc.nameTables,
+		"policies":                  tc.filters,
 	}
 }
 

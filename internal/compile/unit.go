@@ -25,8 +25,8 @@ type unit struct {
 type unitKind uint8
 
 const (
-	// unitOwn is what a proxy has whatever it calls: of a sidecar the inbound ports, the HTTP proxy
-	// port and its route table.
+	// unitOwn is what a proxy has whatever it calls: the filters of its policies, and of a sidecar
+	// the inbound ports, the HTTP proxy port and its route table.
 	unitOwn unitKind = iota
 	// unitHost is what it takes to call one host: clusters, their endpoints, virtual hosts.
 	unitHost

@@ -155,13 +155,13 @@ func TestALateNodeMovesWhatIsOnIt(t *testing.T) {
 
 	m.apply(nodeAt(7, zone(2)))
 	require.Len(t, m.last.Moved, 1)
-	require.Equal(t, "p1", m.last.Moved[0].Member.facts.Proxy.Name)
+	require.Equal(t, "p1", m.last.Moved[0].Member.known.Proxy.Name)
 	require.Empty(t, m.last.Changed)
 
 	before := m.assignments().Misses
 	m.apply(nodeAt(0, zone(zones-1)), nodeAt(1, zone(1)))
 	require.Len(t, m.last.Moved, 1)
-	require.Equal(t, "p0", m.last.Moved[0].Member.facts.Proxy.Name)
+	require.Equal(t, "p0", m.last.Moved[0].Member.known.Proxy.Name)
 	// The endpoint on it moves in all services: one assignment each, and of the one that fails over
 	// one for each place.
 	require.Equal(t, uint64(99+zones), m.assignments().Misses-before)

@@ -80,7 +80,7 @@ func (b unitBuilder) vhostSlot(s *scope.Scope, table string, h hostPort, domains
 	return slot{typ: resource.VirtualHost, table: table, name: h.name(), get: func() *resource.Resource {
 		var refs []route.RouteRef
 		if h.routes != nil {
-			refs = routesOf(s, h.routes, inMesh(h.port))
+			refs = meshRoutes(s, h.routes, h.port)
 		}
 		var to route.Target
 		if len(refs) == 0 && h.svc != nil { // where routes exist, a request that none matches gets 404, as in Istio
@@ -96,12 +96,15 @@ func (b unitBuilder) vhostSlot(s *scope.Scope, table string, h hostPort, domains
 func (b unitBuilder) vhostInput(
 	s *scope.Scope, refs []route.RouteRef, to route.Target, port uint16,
 ) route.VirtualHostInput {
+	headers := s.Headers()
 	return route.VirtualHostInput{
-		Routes:  b.refs.List(refs),
-		Default: to,
-		Facts:   b.facts.List(b.factsOf(s, refs, to, port)),
-		Retries: b.meshPartsOf(s.Mesh()).retries,
-		Port:    port,
+		Routes:         b.refs.List(refs),
+		Default:        to,
+		Facts:          b.facts.List(b.factsOf(s, refs, to, port)),
+		Retries:        b.meshPartsOf(s.Mesh()).retries,
+		Port:           port,
+		NoAttemptCount: headers.NoAttemptCount,
+		ForwardedHost:  headers.ForwardedHost,
 	}
 }
 
@@ -205,7 +208,7 @@ func factOf(s *scope.Scope, f route.DestinationFact, called uint16) route.Destin
 		return f
 	}
 	sub, _ := rule.Subset(f.Subset)
-	if lb := cluster.Effective(rule.Policy, sub.Policy, f.Resolved).LB; lb != nil {
+	if lb := cluster.Effective(rule.Policy, sub.Policy, nil, f.Resolved).LB; lb != nil {
 		f.Hash = lb.Hash
 	}
 	return f

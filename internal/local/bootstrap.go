@@ -13,6 +13,8 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/xds/proxystats"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -45,7 +47,9 @@ type bootstrap struct {
 	xds      netip.AddrPort
 	token    string
 	version  string
-	sds      string // the socket at which the agent serves certificates; empty: there is none
+	metadata map[string]any // of the node, beside what the runtime says
+	metrics  bool           // the proxy keeps Istio's standard metrics
+	sds      string         // the socket at which the agent serves certificates; empty: there is none
 }
 
 // envoyArgs returns the command line for a bootstrap file and a number of worker threads.
@@ -59,21 +63,31 @@ func envoyArgs(binary, file string, workers int) []string {
 	}
 }
 
-// proxyConfig is the annotation with Istio's ProxyConfig, of which concurrency is read.
+// proxyConfig is the annotation with Istio's ProxyConfig, of which concurrency and gatewayTopology
+// are read here, and tracing and proxyHeaders by the control plane.
 const proxyConfig = "proxy.istio.io/config"
 
-// workersOf returns how many worker threads a pod's Envoy has: what its annotation says, or one,
-// since the Envoys of a laptop share few processors. Zero stands for one per processor, as in
-// Istio.
-func workersOf(meta *corev1.Pod) (int, error) {
+// workersOf returns how many worker threads a pod's Envoy has: what the ProxyConfigs and its
+// annotation say, in Istio's order, or one, since the Envoys of a laptop share few processors. Zero
+// stands for one per processor, as in Istio.
+func workersOf(meta *corev1.Pod, objects model.ProxyConfigs) (int, error) {
 	config := struct {
-		Concurrency *int `json:"concurrency"`
+		Concurrency *int32 `json:"concurrency"`
 	}{}
 	text := meta.Annotations[proxyConfig]
 	if err := yaml.Unmarshal([]byte(text), &config); err != nil {
 		return 0, fmt.Errorf("metadata.annotations[%s] %q: %w", proxyConfig, text, err)
 	}
-	switch n := config.Concurrency; {
+	n := config.Concurrency
+	for _, c := range []*model.ProxyConfig{objects.Namespace, objects.Mesh} {
+		if n == nil && c != nil {
+			n = c.Concurrency
+		}
+	}
+	if own := objects.Workload; own != nil && own.Concurrency != nil {
+		n = own.Concurrency
+	}
+	switch {
 	case n == nil:
 		return 1, nil
 	case *n < 0:
@@ -82,8 +96,23 @@ func workersOf(meta *corev1.Pod) (int, error) {
 	case *n == 0:
 		return runtime.NumCPU(), nil
 	default:
-		return *n, nil
+		return int(*n), nil
 	}
+}
+
+// statedConfig returns what a gateway's annotation says of itself to the control plane.
+func statedConfig(meta *corev1.Pod) (map[string]any, error) {
+	config := struct {
+		GatewayTopology map[string]any `json:"gatewayTopology"`
+	}{}
+	text := meta.Annotations[proxyConfig]
+	if err := yaml.Unmarshal([]byte(text), &config); err != nil {
+		return nil, fmt.Errorf("metadata.annotations[%s] %q: %w", proxyConfig, text, err)
+	}
+	if config.GatewayTopology == nil {
+		return map[string]any{}, nil
+	}
+	return map[string]any{"gatewayTopology": config.GatewayTopology}, nil
 }
 
 // JSON returns the content of the bootstrap file. It contains the pod's token.
@@ -146,6 +175,10 @@ func (b bootstrap) node() (*corev3.Node, error) {
 	for k, v := range b.pod.Labels {
 		labels[k] = v
 	}
+	config, err := statedConfig(b.pod)
+	if err != nil {
+		return nil, err
+	}
 	metadata := map[string]any{
 		"NAME":            b.pod.Name,
 		"NAMESPACE":       b.pod.Namespace,
@@ -157,7 +190,10 @@ func (b bootstrap) node() (*corev3.Node, error) {
 		"ISTIO_VERSION":   b.version,
 		"INSTANCE_IPS":    b.addrs.Pod.String(),
 		"NODE_NAME":       b.pod.Spec.NodeName,
-		"PROXY_CONFIG":    map[string]any{},
+		"PROXY_CONFIG":    config,
+	}
+	if text := b.pod.Annotations[proxyConfig]; text != "" {
+		metadata["ANNOTATIONS"] = map[string]any{proxyConfig: text}
 	}
 	if b.role == roleSidecar {
 		metadata["INTERCEPTION_MODE"] = "NONE"
@@ -165,6 +201,14 @@ func (b bootstrap) node() (*corev3.Node, error) {
 	}
 	if b.sds != "" {
 		metadata["ENVOY_STATUS_PORT"] = statusPort
+	}
+	if b.metrics {
+		metadata[proxystats.MetadataKey] = proxystats.MetadataValue
+	}
+	for key, value := range b.metadata {
+		if _, own := metadata[key]; !own {
+			metadata[key] = value
+		}
 	}
 	encoded, err := structpb.NewStruct(metadata)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	networkingv1beta1 "istio.io/client-go/pkg/apis/networking/v1beta1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,8 +30,11 @@ type inputs struct {
 	accounts    map[source.Key]bool
 	services    map[string]map[string]*corev1.Service // namespace → name
 	configMaps  map[string]map[string]*corev1.ConfigMap
+	// proxyConfigs say how Envoys start. A change is for pods that start later.
+	proxyConfigs map[source.Key]*networkingv1beta1.ProxyConfig
 	// serviceOrigins are the origins of Services, for problems.
 	serviceOrigins map[source.Key]string
+	gateways       *gateways
 }
 
 func newInputs() *inputs {
@@ -41,7 +45,9 @@ func newInputs() *inputs {
 		accounts:       map[source.Key]bool{},
 		services:       map[string]map[string]*corev1.Service{},
 		configMaps:     map[string]map[string]*corev1.ConfigMap{},
+		proxyConfigs:   map[source.Key]*networkingv1beta1.ProxyConfig{},
 		serviceOrigins: map[source.Key]string{},
+		gateways:       newGateways(),
 	}
 }
 
@@ -74,6 +80,11 @@ func (in *inputs) apply(c source.Change) (own bool) {
 		}
 	case kinds.ConfigMap:
 		byName(in.configMaps, c)
+	case kinds.ProxyConfig:
+		delete(in.proxyConfigs, c.Key)
+		if o, ok := c.Object.(*networkingv1beta1.ProxyConfig); ok {
+			in.proxyConfigs[c.Key] = o
+		}
 	case kinds.Namespace:
 		in.namespaces[c.Key.Name], _ = c.Object.(*corev1.Namespace)
 	case kinds.ServiceAccount:

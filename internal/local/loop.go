@@ -100,7 +100,7 @@ func (l *loop) passThrough(e source.Event) source.Event {
 	for _, p := range e.Moved {
 		l.in.move(p)
 	}
-	for _, c := range e.Changes {
+	for _, c := range l.in.gateways.expand(e.Changes) {
 		if !l.in.apply(c) {
 			out.Changes = append(out.Changes, c)
 		}

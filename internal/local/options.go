@@ -37,6 +37,9 @@ type Options struct {
 	Tokens *Tokens
 	// Agents give each pod's Envoy a certificate of the mesh. Nil: the mesh is in plaintext.
 	Agents *agents.Authority
+	// Metrics has proxies keep Istio's standard metrics, for somebody who reads the form that Envoy
+	// has them in (xds/proxystats).
+	Metrics bool
 	// Notify is called with one-line events. The loop calls it, so it must not block. Nil: nobody
 	// is told.
 	Notify func(Notice)

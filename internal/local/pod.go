@@ -50,6 +50,7 @@ type pod struct {
 	served      bool            // it was ready once, so others may call it
 	terminating *metav1.Time
 	ended       bool
+	metrics     *metered // nil unless its Envoy keeps Istio's metrics
 }
 
 // container is the state of one of a pod's processes.

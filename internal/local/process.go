@@ -27,7 +27,7 @@ func startProcess(l processSpec, log *os.File) (*process, error) {
 	cmd := exec.Command(l.argv[0], l.argv[1:]...)
 	cmd.Env, cmd.Dir = l.env, l.dir
 	cmd.Stdout, cmd.Stderr = log, log // stdin is /dev/null
-	cmd.SysProcAttr = tiedGroup()
+	cmd.SysProcAttr = Tied()
 	if l.files != nil {
 		files, err := l.files()
 		if err != nil {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tiedGroup makes a child lead a group of its own and die when this program is killed.
-func tiedGroup() *syscall.SysProcAttr {
+// Tied makes a child lead a group of its own and die when this program is killed.
+func Tied() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 

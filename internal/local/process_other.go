@@ -4,9 +4,9 @@ package local
 
 import "syscall"
 
-// tiedGroup makes a child lead a group of its own. Elsewhere than on Linux it survives a killed
+// Tied makes a child lead a group of its own. Elsewhere than on Linux it survives a killed
 // parent.
-func tiedGroup() *syscall.SysProcAttr { return ownGroup() }
+func Tied() *syscall.SysProcAttr { return ownGroup() }
 
 // ownGroup makes a child lead a group of its own.
 func ownGroup() *syscall.SysProcAttr {

@@ -126,12 +126,20 @@ func (l *loop) newAgent(p *pod, w *worker) (err error) {
 func (l *loop) writeBootstrap(p *pod, agent *agents.Agent, dir string) (processSpec, error) {
 	b := bootstrap{
 		pod: p.object, addrs: p.addrs, role: p.role, workload: p.owner.Name, owner: ownerURI(p.owner),
-		xds: l.opts.XDS, token: p.token, version: l.opts.IstioVersion,
+		xds: l.opts.XDS, token: p.token, version: l.opts.IstioVersion, metrics: l.opts.Metrics,
+	}
+	env, configs := inherit(l.opts.Environ), l.in.proxyConfigsOf(p.object)
+	setVariables(env, configs)
+	b.metadata = metadataOf(env)
+	workload := meteredOf(p, l.in.trustDomain())
+	workload.identify(env)
+	if l.opts.Metrics {
+		p.metrics = workload
 	}
 	if agent != nil {
 		b.sds = agent.Socket()
 	}
-	workers, err := workersOf(p.object)
+	workers, err := workersOf(p.object, configs)
 	if err != nil {
 		return processSpec{}, err
 	}
@@ -145,7 +153,7 @@ func (l *loop) writeBootstrap(p *pod, agent *agents.Agent, dir string) (processS
 	}
 	return processSpec{
 		container: proxyContainer, argv: envoyArgs(l.opts.Envoy, file, workers),
-		env: inherit(l.opts.Environ).list(), dir: dir,
+		env: env.list(), dir: dir,
 		readiness: envoyReadiness(p.addrs.Outbound), grace: p.graceWithin(l.opts.Grace),
 	}, nil
 }

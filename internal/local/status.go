@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/xds/proxystats"
 )
 
 // Snapshot is the state of everything that the runtime runs at one moment. It does not change.
@@ -72,9 +73,13 @@ type PodStatus struct {
 	Why string
 	// Pod, App and Outbound are the addresses; invalid while the pod is Pending.
 	Pod, App, Outbound netip.Addr
-	Restarts           int
-	Since              time.Time
-	Processes          []ProcessStatus
+	// Peer is the pod's workload, and Principal its identity in mutual TLS, as Istio's metrics call
+	// them; empty unless Options.Metrics is set.
+	Peer      proxystats.Workload
+	Principal string
+	Restarts  int
+	Since     time.Time
+	Processes []ProcessStatus
 }
 
 // ProcessStatus is one process of a pod; Envoy's name is istio-proxy.
@@ -144,6 +149,9 @@ func (p *pod) status(closed []int32) PodStatus {
 		Pod:       p.addrs.Pod,
 		App:       p.addrs.App,
 		Outbound:  p.addrs.Outbound,
+	}
+	if p.metrics != nil {
+		s.Peer, s.Principal = p.metrics.workload, p.metrics.principal
 	}
 	for _, c := range p.containers {
 		s.Restarts += c.restarts

@@ -7,12 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
 func TestWorkersOfAnEnvoy(t *testing.T) {
 	of := func(config string) (int, error) {
 		meta := metav1.ObjectMeta{Annotations: map[string]string{proxyConfig: config}}
-		return workersOf(&corev1.Pod{ObjectMeta: meta})
+		return workersOf(&corev1.Pod{ObjectMeta: meta}, model.ProxyConfigs{})
 	}
 	for config, want := range map[string]int{
 		"": 1, "drainDuration: 3s": 1, "concurrency: 2": 2, `{"concurrency": 3}`: 3, "concurrency: 0": runtime.NumCPU(),
@@ -21,7 +23,25 @@ func TestWorkersOfAnEnvoy(t *testing.T) {
 		require.NoError(t, err, config)
 		require.Equal(t, want, n, config)
 	}
-	_, err := of("concurrency: -1")
+	two, three := &model.ProxyConfig{Concurrency: new(int32(2))}, &model.ProxyConfig{Concurrency: new(int32(3))}
+	annotated := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Annotations: map[string]string{proxyConfig: "concurrency: 5"},
+	}}
+	for n, objects := range map[int]model.ProxyConfigs{
+		2: {Mesh: two}, 3: {Mesh: two, Namespace: three}, 5: {Mesh: two, Namespace: three},
+	} {
+		pod := &corev1.Pod{}
+		if n == 5 {
+			pod = annotated
+		}
+		workers, err := workersOf(pod, objects)
+		require.NoError(t, err)
+		require.Equal(t, n, workers)
+	}
+	workers, err := workersOf(annotated, model.ProxyConfigs{Workload: two})
+	require.NoError(t, err)
+	require.Equal(t, 2, workers, "the object that selects the workload stands over the annotation")
+	_, err = of("concurrency: -1")
 	require.ErrorContains(t, err, "metadata.annotations[proxy.istio.io/config]: concurrency -1: want 0")
 	_, err = of("concurrency: many")
 	require.ErrorContains(t, err, `"concurrency: many"`)

@@ -132,7 +132,7 @@ func newCompile(f promauto.Factory) Compile {
 	return Compile{
 		Classes: gauge(f, "lateen_classes", "Classes of proxies now compiled."),
 		TranslateCalls: counters(f, "lateen_translate_calls_total",
-			"Calls of translation functions; miss_equal should stay 0.", "kind", "result"),
+			"Calls of translation functions; miss_equal is work that changed nothing.", "kind", "result"),
 		Duration: histogram(f, "lateen_compile_seconds", "Seconds that a generation took to become states of classes.",
 			.0001, .001, .01, .1, 1, 10),
 		ConfigLargest: gauges(f, "lateen_class_config_largest_bytes",

@@ -33,19 +33,7 @@ const patience = time.Minute
 // binaries are where TestMain has built them, by name.
 var binaries struct{ lateen, agent string }
 
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "agent")
-	if err == nil {
-		err = build(dir)
-	}
-	if err != nil {
-		_, _ = fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(lateenserve.Main(build, m.Run)) }
 
 // build builds the binaries as the Makefile does.
 func build(dir string) (err error) {

@@ -16,7 +16,7 @@ func BenchmarkAdvance(b *testing.B) {
 		sidecar := editOf{"sidecar", editSidecar, func() source.Change {
 			return meshgen.Upsert(meshgen.Sidecar(meshgen.Wide))
 		}}
-		eachEdit(b, append(edits, sidecar), c.next, func(b *testing.B, e editOf) {
+		measure := func(b *testing.B, e editOf) {
 			changed, before := 0, c.compiler.Stats().Total()
 			for b.Loop() {
 				b.StopTimer()
@@ -27,7 +27,12 @@ func BenchmarkAdvance(b *testing.B) {
 			after := c.compiler.Stats().Total()
 			b.ReportMetric(float64(changed)/float64(b.N), "classes/op")
 			b.ReportMetric(float64(after.Misses-before.Misses)/float64(b.N), "misses/op")
-		})
+		}
+		eachEdit(b, append(edits, sidecar), c.next, measure)
+		c.next(meshgen.Security(policed)...)
+		eachEdit(b, policyEdits, c.next, measure)
+		c.next(meshgen.GatewayAPI(subject)...)
+		eachEdit(b, attachEdits, c.next, measure)
 	})
 }
 

@@ -112,10 +112,12 @@ func (p *pipeline) push(c source.Change) fanout.Record {
 	}
 }
 
-// restore makes one change that may be none, and waits until it is over.
-func (p *pipeline) restore(c source.Change) {
-	c.ObservedAt = time.Now()
-	p.source.Send(p.ctx, c)
+// restore makes changes that may be none, and waits until they are over.
+func (p *pipeline) restore(changes ...source.Change) {
+	for _, c := range changes {
+		c.ObservedAt = time.Now()
+		p.source.Send(p.ctx, c)
+	}
 	p.settle()
 }
 

@@ -38,6 +38,7 @@ func BenchmarkIngest(b *testing.B) {
 			return meshgen.Upsert(meshgen.ServiceEntry(meshgen.Number(0, meshgen.Listed)))
 		})
 		one("sidecar", editSidecar)
+		one("authorizationpolicy", editPolicy)
 		change(b, "everything", func(b *testing.B) {
 			for b.Loop() {
 				for _, o := range objects {

@@ -60,7 +60,7 @@ var edits = []editOf{
 
 // eachEdit measures each of some edits, and restores the mesh after it: so no result depends on
 // what was measured before.
-func eachEdit(b *testing.B, edits []editOf, restore func(source.Change), measure func(b *testing.B, e editOf)) {
+func eachEdit(b *testing.B, edits []editOf, restore func(...source.Change), measure func(b *testing.B, e editOf)) {
 	for _, e := range edits {
 		change(b, e.name, func(b *testing.B) { measure(b, e) })
 		restore(e.original())
@@ -111,6 +111,33 @@ func editSidecar(variant int) source.Change {
 	return meshgen.Upsert(s)
 }
 
+// policed is the namespace with 1,000 policies, of a proxy that sees all that is exported to it.
+const policed = 2
+
+// policyEdits are changes of what a proxy enforces. They need what meshgen.Security has.
+var policyEdits = []editOf{
+	{"authorizationpolicy", editPolicy, func() source.Change {
+		return meshgen.Upsert(meshgen.AuthorizationPolicy(policed, 0))
+	}},
+	{"keyset", editKeys, func() source.Change { return meshgen.Upsert(meshgen.FetchedKeys(0)) }},
+	{"trustdomain", editTrustDomain, func() source.Change { return meshgen.Delete(meshgen.TrustDomains("")) }},
+}
+
+// editPolicy has one of the 1,000 policies refuse another path.
+func editPolicy(variant int) source.Change {
+	p := meshgen.AuthorizationPolicy(policed, 0)
+	p.Spec.Rules[0].To[0].Operation.Paths = []string{fmt.Sprintf("/admin/%06d", variant)}
+	return meshgen.Upsert(p)
+}
+
+// editKeys replaces the fetched keys of the issuer whose tokens one workload accepts.
+func editKeys(variant int) source.Change { return meshgen.Upsert(meshgen.FetchedKeys(variant)) }
+
+// editTrustDomain gives the trust domain another alias.
+func editTrustDomain(variant int) source.Change {
+	return meshgen.Upsert(meshgen.TrustDomains(fmt.Sprintf("old-%06d.test", variant)))
+}
+
 // upstream is a mesh as far as the world.
 type upstream struct {
 	tb        testing.TB
@@ -143,8 +170,8 @@ func (u *upstream) variant() int {
 }
 
 // next makes one more generation.
-func (u *upstream) next(c source.Change) *state.Delta {
-	_, d := u.writer.Apply(u.convert(c))
+func (u *upstream) next(changes ...source.Change) *state.Delta {
+	_, d := u.writer.Apply(u.convert(changes...))
 	return d
 }
 
@@ -197,8 +224,8 @@ func newCompiled(tb testing.TB, services int, proxies ...int) *compiled {
 }
 
 // next makes one more generation, with its states.
-func (c *compiled) next(change source.Change) {
-	c.compiler.Advance(c.upstream.next(change), func(s compile.Step) {
+func (c *compiled) next(changes ...source.Change) {
+	c.compiler.Advance(c.upstream.next(changes...), func(s compile.Step) {
 		for _, changed := range s.Changed {
 			c.states[changed.Class] = changed.State
 		}
@@ -221,7 +248,7 @@ func factsOf(p meshgen.Proxy) compile.Facts {
 		Namespace: p.Namespace,
 		Name:      p.Pod,
 		Labels:    model.LabelsOf(p.Labels),
-		Settings:  scope.Settings{HTTPProxyPort: p.HTTPProxyPort, HTTP10: p.HTTP10},
+		Settings:  scope.Settings{HTTPProxyPort: p.HTTPProxyPort, HTTP10: p.HTTP10, FiltersApart: true},
 	}}
 	if p.Gateway {
 		f.Proxy.Type = scope.Router

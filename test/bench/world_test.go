@@ -12,12 +12,14 @@ import (
 func BenchmarkApply(b *testing.B) {
 	atEachSize(b, func(b *testing.B, services int) {
 		u, _ := newUpstream(b, services)
-		eachEdit(b, edits, func(c source.Change) { u.next(c) }, func(b *testing.B, e editOf) {
+		restore := func(changes ...source.Change) { u.next(changes...) }
+		measure := func(b *testing.B, e editOf) {
 			updates := [2][]state.Update{u.convert(e.edit(u.variant())), u.convert(e.edit(u.variant()))}
 			for i := 0; b.Loop(); i++ {
 				u.writer.Apply(updates[i%2])
 			}
-		})
+		}
+		eachEdit(b, edits, restore, measure)
 		same := u.convert(meshgen.Mesh{Services: services}.Objects()...)
 		change(b, "relist", func(b *testing.B) {
 			u.writer.Apply(same)
@@ -32,5 +34,9 @@ func BenchmarkApply(b *testing.B) {
 				state.NewWriter().Apply(same)
 			}
 		})
+		u.next(meshgen.Security(policed)...)
+		eachEdit(b, policyEdits, restore, measure)
+		u.next(meshgen.GatewayAPI(subject)...)
+		eachEdit(b, attachEdits, restore, measure)
 	})
 }

@@ -2,7 +2,6 @@ package booklab
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"testing"
 
@@ -17,15 +16,8 @@ var binary string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	dir, err := os.MkdirTemp("", "lateen-booklab-")
-	if err == nil {
+	os.Exit(lateenserve.Main(func(dir string) (err error) {
 		binary, err = lateenserve.Build(dir)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
+		return err
+	}, m.Run))
 }

@@ -49,7 +49,7 @@ func (c *cluster) certificate(t *testing.T) tls.Certificate {
 // token returns one of the default service account, which is bound to no Pod.
 func (c *cluster) token(t *testing.T) string {
 	t.Helper()
-	token, err := c.client.CoreV1().ServiceAccounts(space).CreateToken(t.Context(), "default",
+	token, err := c.client.CoreV1().ServiceAccounts(c.namespace).CreateToken(t.Context(), "default",
 		&authenticationv1.TokenRequest{
 			Spec: authenticationv1.TokenRequestSpec{Audiences: []string{"istio-ca"}},
 		}, metav1.CreateOptions{})
@@ -190,7 +190,7 @@ func (c *cluster) ageRoot(t *testing.T, left time.Duration) {
 // distributedRoots are those that Pods of the namespace get.
 func (c *cluster) distributedRoots(t *testing.T) []*x509.Certificate {
 	t.Helper()
-	m, err := c.client.CoreV1().ConfigMaps(space).Get(t.Context(), ca.RootsConfigMap, metav1.GetOptions{})
+	m, err := c.client.CoreV1().ConfigMaps(c.namespace).Get(t.Context(), ca.RootsConfigMap, metav1.GetOptions{})
 	require.NoError(t, err)
 	return parse(t, []byte(m.Data[ca.RootsKey]))
 }
@@ -217,7 +217,7 @@ func value(t *testing.T, m prometheus.Metric) float64 {
 // proxyLogs reports whether a Pod's agent or Envoy has logged a text.
 func (c *cluster) proxyLogs(t *testing.T, p corev1.Pod, text string) bool {
 	t.Helper()
-	all, err := c.kubelet.ProxyLog(space, p.Name)
+	all, err := c.kubelet.ProxyLog(p.Namespace, p.Name)
 	require.NoError(t, err)
 	return strings.Contains(all, text)
 }
@@ -225,7 +225,7 @@ func (c *cluster) proxyLogs(t *testing.T, p corev1.Pod, text string) bool {
 // envoyOf returns the process id of the Envoy that a Pod's agent has started last; 0 for none.
 func (c *cluster) envoyOf(t *testing.T, p corev1.Pod) (pid int) {
 	t.Helper()
-	text, err := c.kubelet.ProxyLog(space, p.Name)
+	text, err := c.kubelet.ProxyLog(p.Namespace, p.Name)
 	require.NoError(t, err)
 	const started = `msg="Envoy started" pid=`
 	if at := strings.LastIndex(text, started); at >= 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/netip"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -41,11 +43,18 @@ const (
 	// moments are long.
 	patience     = 3 * time.Minute
 	pollInterval = 20 * time.Millisecond
-	space        = "default" // the namespace of all
+	space        = "default" // the namespace in which tests begin
 )
 
-// cluster is a running one.
+// cluster is a running one, seen from one of its namespaces: manifests, Pods, Deployments and
+// service accounts that name no namespace are of this one.
 type cluster struct {
+	*shared
+	namespace string
+}
+
+// shared is what all namespaces of a cluster have in common.
+type shared struct {
 	api     *kubeapi.Server
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
@@ -65,7 +74,7 @@ func start(t *testing.T) *cluster {
 		t.Skip("network namespaces need root")
 	}
 	envoy := realenvoy.Binary(t)
-	c := &cluster{logs: &tail{}}
+	c := &cluster{shared: &shared{logs: &tail{}}, namespace: space}
 	c.api = kubeapi.Start(t, kubeapi.Options{
 		ControllerManagerFlags: []string{"--node-monitor-grace-period=20s", "--node-monitor-period=1s"},
 	})
@@ -84,10 +93,7 @@ func start(t *testing.T) *cluster {
 			t.Logf("the last log lines:\n%s", c.logs)
 		}
 	})
-	_, err = c.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
-		ObjectMeta: metav1.ObjectMeta{Name: rootNamespace},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
+	c.in(t, rootNamespace)
 	c.serve(t, time.Now)
 	t.Cleanup(func() { c.plane.stop() }) // whichever runs then
 	c.run(t, envoy)
@@ -128,8 +134,28 @@ func (c *cluster) run(t *testing.T, envoy string) {
 			c.log.Error("the kubelet ends", "error", err)
 		}
 	})
-	c.await(t, "the service account of pods", func() bool {
-		_, err := c.client.CoreV1().ServiceAccounts(space).Get(t.Context(), "default", metav1.GetOptions{})
+	c.account(t, "default")
+}
+
+// in returns the cluster as seen from a namespace, which it creates if there is none of the name.
+// A namespace stays until the cluster ends.
+func (c *cluster) in(t *testing.T, namespace string) *cluster {
+	t.Helper()
+	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	_, err := c.client.CoreV1().Namespaces().Create(t.Context(), object, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		require.NoError(t, err)
+	}
+	seen := &cluster{shared: c.shared, namespace: namespace}
+	seen.account(t, "default")
+	return seen
+}
+
+// account waits for a service account, without which no Pod of it can be created.
+func (c *cluster) account(t *testing.T, name string) {
+	t.Helper()
+	c.await(t, "service account "+c.namespace+"/"+name, func() bool {
+		_, err := c.client.CoreV1().ServiceAccounts(c.namespace).Get(t.Context(), name, metav1.GetOptions{})
 		return err == nil
 	})
 }
@@ -151,12 +177,12 @@ func (c *cluster) await(t testing.TB, what string, is func() bool) {
 // describe is what a person would look at first.
 func (c *cluster) describe() string {
 	var b strings.Builder
-	list, err := c.client.CoreV1().Pods(space).List(context.Background(), metav1.ListOptions{})
+	list, err := c.client.CoreV1().Pods(metav1.NamespaceAll).List(context.Background(), metav1.ListOptions{})
 	if err != nil {
 		return err.Error()
 	}
 	for _, p := range list.Items {
-		b.WriteString(p.Name + " " + string(p.Status.Phase) + " " + p.Status.PodIP + " ready=" + readiness(&p) + "\n")
+		fmt.Fprintln(&b, p.Namespace+"/"+p.Name, p.Status.Phase, p.Status.PodIP, "ready="+readiness(&p))
 	}
 	return b.String()
 }
@@ -185,7 +211,7 @@ func (c *cluster) apply(t *testing.T, manifests ...string) {
 			continue
 		}
 		if o.GetNamespace() == "" {
-			o.SetNamespace(space)
+			o.SetNamespace(c.namespace)
 		}
 		at := c.resource(t, o.GroupVersionKind()).Namespace(o.GetNamespace())
 		_, err = at.Apply(t.Context(), o.GetName(), o, metav1.ApplyOptions{FieldManager: "test", Force: true})
@@ -208,7 +234,7 @@ func (c *cluster) resource(t *testing.T, kind schema.GroupVersionKind) dynamic.N
 // pods are the ready pods with labels, which are "app=reviews,version=v1".
 func (c *cluster) pods(t testing.TB, selector string) []corev1.Pod {
 	t.Helper()
-	list, err := c.client.CoreV1().Pods(space).List(t.Context(), metav1.ListOptions{LabelSelector: selector})
+	list, err := c.client.CoreV1().Pods(c.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: selector})
 	require.NoError(t, err)
 	var ready []corev1.Pod
 	for _, p := range list.Items {
@@ -224,7 +250,7 @@ func (c *cluster) ready(t *testing.T, deployments ...string) {
 	t.Helper()
 	for _, name := range deployments {
 		c.await(t, name+" is ready", func() bool {
-			d, err := c.client.AppsV1().Deployments(space).Get(t.Context(), name, metav1.GetOptions{})
+			d, err := c.client.AppsV1().Deployments(c.namespace).Get(t.Context(), name, metav1.GetOptions{})
 			return err == nil && d.Status.ObservedGeneration == d.Generation &&
 				d.Status.UpdatedReplicas == *d.Spec.Replicas &&
 				d.Status.ReadyReplicas == *d.Spec.Replicas && d.Status.Replicas == *d.Spec.Replicas

@@ -24,7 +24,7 @@ func rollingUpdate(t *testing.T, c *cluster) {
 	c.ready(t, "roll-v1")
 	c.await(t, "the old pods have gone", func() bool {
 		for _, p := range before {
-			if c.kubelet.Pod(space, p.Name) != nil {
+			if c.kubelet.Pod(p.Namespace, p.Name) != nil {
 				return false
 			}
 		}
@@ -80,9 +80,9 @@ func killedPod(t *testing.T, c *cluster) {
 	victim := c.pods(t, "app=victim")[0]
 	killed := time.Now()
 	now := int64(0)
-	require.NoError(t, c.client.CoreV1().Pods(space).Delete(t.Context(), victim.Name,
+	require.NoError(t, c.client.CoreV1().Pods(c.namespace).Delete(t.Context(), victim.Name,
 		metav1.DeleteOptions{GracePeriodSeconds: &now}))
-	c.kubelet.Crash(space, victim.Name)
+	c.kubelet.Crash(victim.Namespace, victim.Name)
 	c.ready(t, "victim-v1")
 	with.quiet(t, 200)
 	without.quiet(t, 200)

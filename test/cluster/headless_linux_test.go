@@ -17,7 +17,8 @@ func headlessTLS(t *testing.T, c *cluster) {
 	w := c.from(t, "app=client")
 	server := c.pods(t, "app=server,version=v1")[0]
 	address := net.JoinHostPort(server.Status.PodIP, "9001")
-	require.Empty(t, w.lines(t, address), "nobody names the port")
+	c.apply(t, livemesh.Object("Sidecar default", "outboundTrafficPolicy: {mode: REGISTRY_ONLY}"))
+	c.await(t, "a port that nobody names is closed", func() bool { return w.lines(t, address) == "" })
 	c.apply(t, livemesh.Selecting(space, "each-tls", "app: server, version: v1", "tls:9001")+"  clusterIP: None\n")
 	w.untilLines(t, address, "v1")
 	for _, name := range []string{

@@ -21,10 +21,8 @@ import (
 // with a certificate of the mesh that asks for no protocol. Callers of the service reach it in each
 // mode: in TLS under STRICT, in plaintext under DISABLE.
 func mutualTLS(t *testing.T, c *cluster) {
-	c.apply(t, strings.Replace(
-		deployment("quiet", "quiet", "v1", 1, []string{"--version=v1", "--port=8080", "--tcp=9100", "--tcp=9101"}),
-		"metadata: {labels: {", "metadata: {labels: {security.istio.io/tlsMode: istio, ", 1,
-	))
+	quiet := []string{"--version=v1", "--port=8080", "--tcp=9100", "--tcp=9101"}
+	c.apply(t, ofMesh(deployment("quiet", "quiet", "v1", 1, quiet)))
 	c.ready(t, "quiet")
 	w := c.from(t, "app=client")
 	pod := c.pods(t, "app=quiet")[0].Status.PodIP
@@ -72,7 +70,7 @@ func portModes(t *testing.T, w *workload, direct, services []string) {
 // echoesAt reports whether a line comes back from a service, to which the proxy calls.
 func (w *workload) echoesAt(t *testing.T, service, port string) bool {
 	t.Helper()
-	svc, err := w.c.client.CoreV1().Services(space).Get(t.Context(), service, metav1.GetOptions{})
+	svc, err := w.c.client.CoreV1().Services(w.c.namespace).Get(t.Context(), service, metav1.GetOptions{})
 	require.NoError(t, err)
 	return w.echoes(net.JoinHostPort(svc.Spec.ClusterIP, port), func(conn net.Conn) net.Conn { return conn })
 }

@@ -2,26 +2,89 @@ package cluster
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
+	"github.com/lateen-mesh/lateen/internal/testkit/policytable"
+	"github.com/lateen-mesh/lateen/test/cluster/podnet"
 )
+
+// policyTable runs the table of AuthorizationPolicies, with a caller of another namespace and one
+// without a sidecar.
+func policyTable(t *testing.T, c *cluster) {
+	other := c.in(t, "other")
+	var table policytable.World
+	table.Workloads = netip.PrefixFrom(podnet.Gateway, podnet.Prefix.Bits())
+	c.apply(t, table.Manifests()...)
+	for _, server := range []string{policytable.Allows, policytable.Denies} {
+		args := []string{"--version=v1", fmt.Sprint("--port=", policytable.HTTPPort)}
+		for _, port := range policytable.Ports(server) {
+			args = append(args, fmt.Sprint("--tcp=", port))
+		}
+		c.apply(t, ofMesh(deployment(server, server, "v1", 1, args)))
+	}
+	c.apply(t, bare(echo("plain", "v1", 1)))
+	other.apply(t, echo("far", "v1", 1))
+	c.ready(t, policytable.Allows, policytable.Denies, "plain-v1")
+	other.ready(t, "far-v1")
+	callsOfTable(t, c, other, &table)
+	table.Run(t)
+}
+
+// callsOfTable has the calls of the table made by Pods of two namespaces.
+func callsOfTable(t *testing.T, c, other *cluster, table *policytable.World) {
+	callers := map[string]*workload{
+		policytable.Client: c.from(t, "app=client"),
+		policytable.Far:    other.from(t, "app=far"),
+		policytable.Plain:  c.from(t, "app=plain"),
+	}
+	// Without a sidecar a workload calls Pods: a Service's address is the sidecar's business here.
+	pods := map[string]string{}
+	for _, server := range []string{policytable.Allows, policytable.Denies} {
+		pods[server] = c.pods(t, "app="+server)[0].Status.PodIP
+	}
+	table.Do = func(r policytable.Request) (int, string) {
+		base, host := "http://"+r.Server+".default", cmp.Or(r.Host, r.Server+".default")
+		if r.Caller == policytable.Plain {
+			base = fmt.Sprintf("http://%s:%d", pods[r.Server], policytable.HTTPPort)
+		}
+		headers := []string{"Host: " + host}
+		for name, value := range r.Headers {
+			headers = append(headers, name+": "+value)
+		}
+		a := callers[r.Caller].do(r.Method, base+r.Path, headers...)
+		return a.status, a.String()
+	}
+	table.Connects = func(caller, server string, port int) bool {
+		host := server + ".default"
+		if caller == policytable.Plain {
+			host = pods[server]
+		}
+		return callers[caller].lines(t, fmt.Sprintf("%s:%d", host, port)) == "v1"
+	}
+	table.Await = func(what string, is func() bool) { c.await(t, what, is) }
+}
+
+// ofMesh labels the Pods of a Deployment, so that callers use mutual TLS.
+func ofMesh(manifest string) string {
+	const before = "metadata: {labels: {"
+	return strings.Replace(manifest, before, before+"security.istio.io/tlsMode: istio, ", 1)
+}
 
 // requestPolicies are rules about requests where a server cannot know by its own configuration that
 // a port speaks HTTP: callers in TLS of the mesh say it (ALPN). First on a port that no service
 // names, then on one that does not say what it speaks, which takes bytes too.
 func requestPolicies(t *testing.T, c *cluster) {
-	c.apply(t, strings.Replace(
-		deployment("vault", "vault", "v1", 1, []string{"--version=v1", "--port=8080", "--tcp=9100"}),
-		"metadata: {labels: {", "metadata: {labels: {security.istio.io/tlsMode: istio, ", 1,
-	))
+	c.apply(t, ofMesh(deployment("vault", "vault", "v1", 1, []string{"--version=v1", "--port=8080", "--tcp=9100"})))
 	c.ready(t, "vault")
 	w := c.from(t, "app=client")
 	address := net.JoinHostPort(c.pods(t, "app=vault")[0].Status.PodIP, "8080")

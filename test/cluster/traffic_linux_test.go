@@ -37,8 +37,9 @@ func TestPodsServeTrafficThroughRedirection(t *testing.T) {
 		{"Hints", hints}, {"Outside", outside}, {"HeadlessTLS", headlessTLS}, {"DNS", namesWithoutAddress},
 		{"Bookinfo", bookinfo},
 		{"Metrics", standardMetrics},
-		{"MutualTLS", mutualTLS},
-		{"RequestPolicies", requestPolicies},
+		{"MutualTLS", mutualTLS}, {"Injected", injected},
+		{"Namespaces", namespaces},
+		{"RequestPolicies", requestPolicies}, {"PolicyTable", policyTable},
 		{"RollingUpdate", rollingUpdate}, {"APIServerAway", apiServerAway}, {"KilledPod", killedPod},
 		{"LostNode", lostNode},
 	} {

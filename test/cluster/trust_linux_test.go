@@ -38,8 +38,8 @@ func TestTrustByTraffic(t *testing.T) {
 		name string
 		run  func(*testing.T, *cluster)
 	}{
-		{"Rotation", certificatesRotate}, {"Expired", authorityExpires}, {"Away", authorityAway},
-		{"Clock", clockOff},
+		{"Rotation", certificatesRotate}, {"Expired", authorityExpires}, {"Replaced", authorityReplaced},
+		{"Away", authorityAway}, {"Clock", clockOff},
 	} {
 		t.Run(scenario.name, func(t *testing.T) { scenario.run(t, c) })
 	}
@@ -153,7 +153,7 @@ func authorityAway(t *testing.T, c *cluster) {
 	c.ready(t, "late-v1", "client-v1")
 	late := c.from(t, "app=late")
 	late.until(t, "http://patient/", "an answer", ok)
-	agent := c.kubelet.Proxy(space, killed.Name)
+	agent := c.kubelet.Proxy(killed.Namespace, killed.Name)
 	require.NoError(t, syscall.Kill(agent.PID(), syscall.SIGKILL))
 	<-agent.Done()
 	client.until(t, "http://patient/", "an answer when the agent was killed",

@@ -72,7 +72,7 @@ func (c *cluster) from(t *testing.T, selector string) *workload {
 	t.Helper()
 	pods := c.pods(t, selector)
 	require.NotEmpty(t, pods, "pods with %s", selector)
-	w := &workload{c: c, pod: c.kubelet.Pod(space, pods[0].Name)}
+	w := &workload{c: c, pod: c.kubelet.Pod(pods[0].Namespace, pods[0].Name)}
 	require.NotNil(t, w.pod)
 	transport := &http.Transport{DialContext: w.dial, MaxIdleConnsPerHost: 8, DisableCompression: true}
 	w.http = &http.Client{
@@ -90,7 +90,7 @@ func (w *workload) dial(ctx context.Context, network, address string) (net.Conn,
 		return nil, err
 	}
 	if net.ParseIP(host) == nil {
-		found := w.c.names.Lookup(host, space)
+		found := w.c.names.Lookup(host, w.c.namespace)
 		if len(found) == 0 {
 			return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 		}
@@ -117,7 +117,12 @@ func (a answer) String() string {
 }
 
 func (w *workload) get(url string, headers ...string) answer {
-	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, url, nil)
+	return w.do(http.MethodGet, url, headers...)
+}
+
+// do sends a request; a header is "name: value".
+func (w *workload) do(method, url string, headers ...string) answer {
+	request, err := http.NewRequestWithContext(context.Background(), method, url, nil)
 	if err != nil {
 		return answer{err: err}
 	}

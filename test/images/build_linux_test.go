@@ -17,12 +17,12 @@ import (
 
 const version = "v1.2.3-test"
 
-// makeImages makes all images of a source for this machine's architecture into a directory.
-func makeImages(t *testing.T, source, tools, out string) {
+// makeImages makes all images of a source for an architecture into a directory.
+func makeImages(t *testing.T, source, tools, out, arch string) {
 	t.Helper()
 	lateenserve.LookAtSources(t)
 	cmd := exec.Command("go", "run", ".", "-source", source, "-tools", tools, "-out", out, "-version", version,
-		"-revision", "0123abc", "-arch", runtime.GOARCH)
+		"-revision", "0123abc", "-arch", arch)
 	cmd.Dir = filepath.Join(source, "hack/images")
 	cmd.Env = append(os.Environ(), "SOURCE_DATE_EPOCH=1700000000", "GOFLAGS=")
 	text, err := cmd.CombinedOutput()
@@ -77,12 +77,14 @@ func copyFile(t *testing.T, from, to string) {
 // root is an unpacked image, in which programs run as in a Pod.
 type root struct{ dir string }
 
-func unpacked(t *testing.T, out, name string) root {
+func unpacked(t *testing.T, out, name string) root { return unpackedFor(t, out, name, runtime.GOARCH) }
+
+func unpackedFor(t *testing.T, out, name, arch string) root {
 	t.Helper()
 	r := root{t.TempDir()}
 	require.NoError(t, os.Chmod(r.dir, 0o755)) //nolint:gosec // another user runs in it
 	l := layout(filepath.Join(out, name))
-	m, _ := l.image(t, runtime.GOARCH)
+	m, _ := l.image(t, arch)
 	l.unpack(t, m, r.dir)
 	for _, dir := range []string{"proc", "dev"} { // where a runtime mounts
 		require.NoError(t, os.MkdirAll(filepath.Join(r.dir, dir), 0o755))

@@ -40,11 +40,11 @@ func TestImages(t *testing.T) {
 	source, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	with, out := tools(t), t.TempDir()
-	makeImages(t, source, with, out)
+	makeImages(t, source, with, out, runtime.GOARCH)
 
 	t.Run("from sources elsewhere have equal digests", func(t *testing.T) {
 		again := t.TempDir()
-		makeImages(t, elsewhere(t, source), with, again)
+		makeImages(t, elsewhere(t, source), with, again, runtime.GOARCH)
 		for _, name := range names {
 			first, second := layout(filepath.Join(out, name)), layout(filepath.Join(again, name))
 			require.Equal(t, first.index(t), second.index(t), name)
@@ -58,6 +58,7 @@ func TestImages(t *testing.T) {
 	t.Run("run", func(t *testing.T) { run(t, out) })
 	t.Run("redirect connections", func(t *testing.T) { redirect(t, out) })
 	t.Run("make a mesh", func(t *testing.T) { mesh(t, out) })
+	t.Run("run on the other architecture", func(t *testing.T) { foreign(t, source, with, out) })
 }
 
 func describes(t *testing.T, l layout, name string) {
@@ -116,18 +117,7 @@ func redirect(t *testing.T, out string) {
 
 // mesh runs a control plane and a gateway, each from its image, until the gateway's proxy is ready.
 func mesh(t *testing.T, out string) {
-	manifests, state := t.TempDir(), t.TempDir()
-	require.NoError(t, os.Chmod(manifests, 0o755)) //nolint:gosec // another user reads it
-	require.NoError(t, os.WriteFile(filepath.Join(manifests, "mesh.yaml"), []byte(`
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: app, namespace: default}
-spec:
-  hosts: [app.test]
-  ports: [{number: 80, name: http, protocol: HTTP}]
-  resolution: STATIC
-  endpoints: [{address: 127.0.0.1}]
-`), 0o644)) //nolint:gosec // another user reads it
+	manifests, state := manifests(t), t.TempDir()
 	require.NoError(t, os.Chown(state, 1337, 1337))
 	plane := unpacked(t, out, "lateen")
 	inPlane := plane.enter(t, user, map[string]string{"/mesh": manifests, "/tmp": state})
@@ -139,6 +129,24 @@ spec:
 		"--config-dir", "/mesh", "--state-dir", "/tmp/state",
 	}})
 	gateway(t, unpacked(t, out, "lateen-proxy"), lateen.XDS)
+}
+
+// manifests is a directory with those of a mesh.
+func manifests(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // another user reads it
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "mesh.yaml"), []byte(`
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: app, namespace: default}
+spec:
+  hosts: [app.test]
+  ports: [{number: 80, name: http, protocol: HTTP}]
+  resolution: STATIC
+  endpoints: [{address: 127.0.0.1}]
+`), 0o644)) //nolint:gosec // another user reads it
+	return dir
 }
 
 // gateway runs the agent as the container of a Pod, with the volumes that it writes into, and waits

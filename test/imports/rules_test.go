@@ -33,22 +33,25 @@ var rules = []rule{
 	{"source/memory", "api/kinds source"},
 	{"source/dir", "api/kinds source source/manifest"},
 	{"source/kube", "observe api/kinds source source/istiojson"},
-	{"api/differences", "api/kinds source"},
 	{"api/model", "api/kinds source"},
 	{"api/jwks", ""},
-	{"api/convert", "api/kinds source source/istiojson api/jwks api/model"},
+	{"api/cel", ""},
+	{"api/convert", "api/kinds source source/istiojson api/cel api/jwks api/model"},
+	{"api/differences", "api/kinds source api/model api/convert"},
 	{"mesh/policy", "api/model"},
 	{"mesh/state", "api/kinds source api/model"},
 	{"mesh/validate", "api/kinds source api/model mesh/state"},
 	{"mesh/schedule", "api/kinds source api/model api/convert mesh/state mesh/validate"},
 	{"mesh/scope", "api/kinds source api/model mesh/state"},
+	{"mesh/census", "api/kinds api/model mesh/state mesh/scope"},
 	{"xds/nametable", ""},
 	{"xds/proxystats", ""},
 	{"translate/pb", "api/model"},
+	{"translate/evaluate", "api/jwks api/model mesh/policy"},
 	{"translate/authz", "api/jwks api/model translate/pb"},
 	{"translate/cluster", "api/kinds api/model translate/pb"},
 	{"translate/endpoint", "api/model translate/pb"},
-	{"translate/listener", "api/model translate/pb xds/proxystats"},
+	{"translate/listener", "api/cel api/model translate/pb xds/proxystats"},
 	{"translate/route", "api/kinds source api/model translate/pb"},
 	{"translate/secret", "api/model"},
 	{"translate/name", "api/model xds/nametable"},
@@ -81,7 +84,6 @@ var rules = []rule{
 	{"trust/keysets", "observe api/jwks"},
 	{"cluster/keysets", "api/jwks"},
 	{"cluster/tokenreview", ""},
-	{"cluster/precheck", "api/kinds source source/manifest api/model api/convert api/differences"},
 	{"cluster/accessreview", ""},
 	{"cluster/certs", ""},
 	{"cluster/leader", ""},
@@ -91,44 +93,60 @@ var rules = []rule{
 	{"cluster/spec", "app/config api/kinds source source/istiojson api/model api/convert cluster/install " +
 		"cluster/render"},
 	{"cluster/inject/gotemplate", ""},
-	{"cluster/inject", "source/istiojson cluster/inject/gotemplate"},
+	{"cluster/inject", "source/istiojson api/model cluster/inject/gotemplate"},
+	{"cluster/precheck", "api/kinds source source/manifest api/model api/convert api/differences cluster/inject"},
 	{"cluster/inject/watch", "observe cluster/inject"},
-	{"cluster/status", "observe api/kinds source"},
+	{"cluster/status", "observe api/kinds source api/model"},
+	{"cluster/gateways", "observe source api/model"},
 	{"cluster/webhook", "observe api/kinds source source/manifest api/model api/convert cluster/inject"},
 	{"cluster/webhook/registration", "observe api/kinds"},
 	{"app", "observe app/config api/kinds source api/jwks api/model api/convert mesh/policy mesh/state " +
-		"mesh/validate mesh/schedule mesh/scope xds/resource xds/proxystats compile xds/fanout xds/serve " +
+		"mesh/validate mesh/schedule mesh/scope mesh/census xds/resource xds/proxystats compile xds/fanout xds/serve " +
 		"observe/debug cluster/tokenreview cluster/certs cluster/leader cluster/install cluster/status " +
+		"cluster/gateways " +
 		"cluster/inject cluster/inject/watch cluster/webhook cluster/webhook/registration trust/ca trust/keysets " +
 		"cluster/keysets"},
 	{"local/sample", ""},
 	{"local/agents", "observe agent/certs agent/wire trust/ca"},
-	{"local", "api/kinds api/model source trust/ca local/agents"},
-	{"local/link", "source local"},
+	{"local", "api/kinds api/model source trust/ca local/agents xds/proxystats"},
 	{"perf/measure", ""},
+	{"local/observe", "agent/meshstats xds/proxystats local perf/measure"},
+	{"local/link", "source local"},
 	{"perf/port", ""},
 	{"perf/flame", ""},
 	{"perf/sizing", "perf/measure"},
+	{"observe/advise", "api/kinds api/model mesh/census perf/measure perf/sizing"},
+	{"observe/advise/collect", "api/model mesh/census observe/advise perf/measure"},
 	{"perf/load", "api/kinds source"},
 	{"perf/controlplane", "api/kinds source local local/link perf/measure perf/port perf/load"},
 	{"perf/sidecar", "xds/typeurl"},
 	{"perf/apart", "perf/sidecar"},
 	{"perf", "cli/terminal source xds/typeurl perf/measure perf/sizing perf/load perf/controlplane " +
 		"perf/sidecar perf/apart"},
+	{"perf/book", "perf/measure"},
 	{"perf/traffic", "perf/measure"},
 	{"perf/dataplane", "app/config cli/terminal api/model source/dir app local/agents local perf/measure perf/traffic"},
+	{"perf/airline", ""},
+	{"perf/lab", "api/kinds cli/terminal source source/manifest source/memory perf/measure perf/load " +
+		"perf/controlplane perf perf/dataplane perf/airline"},
+	{"observe/htmlpage", ""},
+	{"perf/htmlreport", "observe/advise observe/htmlpage perf/measure perf perf/dataplane perf/lab"},
 	{"cluster/apply", "api/kinds"},
-	{"cli/installer", "cli/command cli/terminal cluster/spec cluster/apply cluster/precheck cluster/render " +
-		"cluster/install"},
-	{"cli/loadtest", "cli/command cli/terminal perf/traffic perf/dataplane"},
-	{"cli", "observe observe/memory app/config cli/terminal cli/command api/kinds source source/dir source/kube " +
+	{"cli/installer", "cli/command cli/terminal cluster/spec cluster/apply cluster/inject cluster/precheck " +
+		"cluster/render cluster/install"},
+	{"cli/loadtest", "cli/command cli/terminal perf/traffic perf/dataplane perf/airline perf/lab perf/htmlreport"},
+	{"cli", "charts observe observe/memory app/config " +
+		"cli/terminal cli/command api/kinds source source/dir source/kube " +
 		"api/differences api/model cluster/precheck " +
-		"mesh/policy mesh/state xds/resource xds/fanout observe/debug cluster/tokenreview " +
+		"mesh/policy mesh/state mesh/census observe/advise observe/advise/collect observe/htmlpage " +
+		"translate/evaluate xds/resource " +
+		"xds/fanout observe/debug cluster/tokenreview " +
 		"cluster/accessreview cluster/certs cluster/leader cluster/install cluster/reach cluster/inject " +
 		"cluster/inject/watch cluster/status " +
 		"cluster/webhook " +
-		"cluster/webhook/registration trust/ca app local/sample local/agents local local/link perf/measure " +
-		"perf/port perf/flame perf/sizing perf/load perf/controlplane perf/apart perf"},
+		"cluster/webhook/registration trust/ca app local/sample local/agents local local/observe local/link " +
+		"perf/measure " +
+		"perf/port perf/flame perf/sizing perf/load perf/controlplane perf/apart perf perf/book"},
 }
 
 // charts is the one package outside of internal.

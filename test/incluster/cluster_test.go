@@ -40,16 +40,15 @@ type cluster struct {
 	lateen  string // the binary
 }
 
-// startCluster starts an API server, and builds the binaries.
+// startCluster starts an API server.
 func startCluster(t *testing.T, apiServerFlags ...string) *cluster {
 	if testing.Short() {
 		t.Skip("starts a Kubernetes control plane")
 	}
 	lateenserve.LookAtSources(t)
 	api := kubeapi.Start(t, kubeapi.Options{APIServerFlags: apiServerFlags})
-	lateen, err := lateenserve.Build(t.TempDir())
+	lateen, err := built.lateen()
 	require.NoError(t, err)
-	require.NoError(t, lateenserve.BuildInstaller(filepath.Dir(lateen)))
 	c := &cluster{api: api, lateen: lateen}
 	c.client, err = kubernetes.NewForConfig(api.Config())
 	require.NoError(t, err)
@@ -118,7 +117,10 @@ var resources = map[string]schema.GroupVersionResource{
 // on gives the client of an object's kind in its namespace.
 func (c *cluster) on(o *unstructured.Unstructured) dynamic.ResourceInterface {
 	where, foreign := resources[o.GetKind()]
-	if !foreign {
+	switch {
+	case o.GetKind() == "Gateway" && o.GroupVersionKind().Group == kinds.GatewayAPIGroup:
+		where = kinds.Of(kinds.KubernetesGateway).GroupVersionResource()
+	case !foreign:
 		where = kinds.Of(kinds.Kind(o.GetKind())).GroupVersionResource()
 	}
 	all := c.objects.Resource(where)
@@ -129,9 +131,14 @@ func (c *cluster) on(o *unstructured.Unstructured) dynamic.ResourceInterface {
 }
 
 func object(t *testing.T, text string) *unstructured.Unstructured {
-	o := &unstructured.Unstructured{}
-	require.NoError(t, yaml.Unmarshal([]byte(text), &o.Object), text)
+	o, err := parse(text)
+	require.NoError(t, err, text)
 	return o
+}
+
+func parse(text string) (*unstructured.Unstructured, error) {
+	o := &unstructured.Unstructured{}
+	return o, yaml.Unmarshal([]byte(text), &o.Object)
 }
 
 func (c *cluster) apply(t *testing.T, text string) {
@@ -155,8 +162,12 @@ func (c *cluster) patch(t *testing.T, kind, namespace, name, body string, subres
 	require.NoError(t, err)
 }
 
-func (c *cluster) get(t require.TestingT, kind, namespace, name string) *unstructured.Unstructured {
+// get reads an object. The group is only needed for a kind whose name another kind has too.
+func (c *cluster) get(t require.TestingT, kind, namespace, name string, group ...string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
+	if len(group) > 0 {
+		o.SetAPIVersion(group[0] + "/v1")
+	}
 	o.SetKind(kind)
 	o.SetNamespace(namespace)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -193,23 +204,26 @@ func eventually(t *testing.T, f func(c require.TestingT)) {
 	require.EventuallyWithT(t, func(c *collector) { f(c) }, patience, 50*time.Millisecond)
 }
 
-// token is one of Lateen's service account.
-func (c *cluster) token(t *testing.T) string {
-	token, err := c.client.CoreV1().ServiceAccounts(root).CreateToken(t.Context(), "istiod",
+// token is one of a service account of Lateen.
+func (c *cluster) token(t *testing.T, account string) string {
+	token, err := c.client.CoreV1().ServiceAccounts(root).CreateToken(t.Context(), account,
 		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	return token.Status.Token
 }
 
 // kubeconfig is one with the token of Lateen's service account.
-func (c *cluster) kubeconfig(t *testing.T) string {
+func (c *cluster) kubeconfig(t *testing.T) string { return c.kubeconfigOf(t, "istiod") }
+
+// kubeconfigOf is one with the token of the service account of a revision of Lateen.
+func (c *cluster) kubeconfigOf(t *testing.T, account string) string {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	config := c.api.Config()
 	require.NoError(t, clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{
 			"c": {Server: config.Host, CertificateAuthorityData: config.CAData},
 		},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: c.token(t)}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: c.token(t, account)}},
 		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
 		CurrentContext: "x",
 	}, file))

@@ -86,6 +86,7 @@ func TestInstalledControlPlaneWorksWithItsRights(t *testing.T) {
 
 	c.ingresses(t)
 	first.wrote(t, 6)
+	first.counts(t)
 
 	second := c.startInPod(t)
 	second.ready(t)
@@ -166,7 +167,10 @@ func (c *cluster) mayNotDoMore(t *testing.T) {
 		{Verb: "update", Resource: "secrets", Namespace: root, Name: "other"},
 		{Verb: "create", Resource: "pods", Namespace: root},
 		{Verb: "update", Resource: "configmaps", Namespace: root, Name: "istio"},
-		{Verb: "get", Resource: "configmaps", Namespace: "default", Name: "x"},
+		{Verb: "create", Group: "rbac.authorization.k8s.io", Resource: "roles", Namespace: "default"},
+		{Verb: "create", Group: "rbac.authorization.k8s.io", Resource: "rolebindings", Namespace: "default"},
+		{Verb: "delete", Group: "apps", Resource: "deployments", Namespace: "default"},
+		{Verb: "delete", Resource: "services", Namespace: "default"},
 		{Verb: "update", Group: "networking.istio.io", Resource: "virtualservices", Namespace: "default"},
 		{Verb: "patch", Group: "networking.k8s.io", Resource: "ingresses", Namespace: "default"},
 		{

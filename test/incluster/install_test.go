@@ -227,11 +227,14 @@ func (c *cluster) prechecks(t *testing.T) {
 	c.apply(t, fmt.Sprintf(goodRoute, "good"))
 	c.apply(t, fmt.Sprintf(badRoute, "bad"))
 	c.apply(t, filter)
+	c.apply(t, "{apiVersion: v1, kind: Secret, metadata: {name: west, namespace: "+root+
+		`, labels: {istio/multiCluster: "true"}}, stringData: {west: "never read"}}`)
 	code, text := c.lateenSays(t, "precheck", "--all")
 	require.Equal(t, 1, code, text)
 	require.Regexp(t, `VirtualService default/good +go`, text)
 	require.Regexp(t, `VirtualService default/bad +no go +spec.http\[0\].match\[0\].uri.regex`, text)
 	require.Regexp(t, `EnvoyFilter default/lua +no go`, text)
+	require.Regexp(t, `Secret istio-system/west +no go +metadata.labels\[istio/multiCluster\] = true`, text)
 	require.Nil(t, c.find(t, "Deployment", root, "istiod"), "nothing is changed")
 }
 

@@ -21,9 +21,9 @@ import (
 	"k8s.io/streaming/pkg/httpstream/spdy"
 )
 
-// forwardingKubelet forwards ports of Pods to addresses of this machine, by "namespace/pod:port".
-// It returns the port that it serves.
-func forwardingKubelet(t *testing.T, ports map[string]string) int32 {
+// forwardingKubelet forwards ports of Pods to addresses of this machine, which address tells of
+// "namespace/pod:port". It returns the port that it serves.
+func forwardingKubelet(t *testing.T, address func(port string) string) int32 {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.HandleFunc("/portForward/{namespace}/{pod}", func(w http.ResponseWriter, r *http.Request) {
@@ -48,7 +48,7 @@ func forwardingKubelet(t *testing.T, ports map[string]string) int32 {
 		}
 		data, failed := byType[corev1.StreamTypeData], byType[corev1.StreamTypeError]
 		port := r.PathValue("namespace") + "/" + r.PathValue("pod") + ":" + data.Headers().Get(corev1.PortHeader)
-		if err := pipe(data, ports[port]); err != nil {
+		if err := pipe(data, address(port)); err != nil {
 			_, _ = fmt.Fprintf(failed, "%s: %v", port, err)
 		}
 		_ = failed.Close()
@@ -113,11 +113,12 @@ func TestToolsFindTheControlPlane(t *testing.T) {
 		"sidecar.istio.io/inject": "false",
 	}
 	at := func(port int64) string { return fmt.Sprintf("127.0.0.1:%d", port) }
-	c.node(t, forwardingKubelet(t, map[string]string{
+	ports := map[string]string{
 		root + "/istiod-a:15014": at(first.port(t, "monitoring")),
 		root + "/istiod-b:15014": at(second.port(t, "monitoring")),
 		"default/web-0:15000":    admin,
-	}))
+	}
+	c.node(t, forwardingKubelet(t, func(port string) string { return ports[port] }))
 	for name, address := range map[string]string{"istiod-a": "10.9.1.1", "istiod-b": "10.9.1.2"} {
 		c.api.RunPod(t, podOn("node-1", root, name, "discovery", labels), address)
 	}

@@ -29,7 +29,7 @@ func (c *cluster) startInPod(t *testing.T) *replica {
 	}
 	dir, config := t.TempDir(), c.api.Config()
 	for name, content := range map[string]string{
-		"token":     c.token(t),
+		"token":     c.token(t, "istiod"),
 		"ca.crt":    string(config.CAData),
 		"namespace": root,
 	} {

@@ -41,8 +41,13 @@ type replica struct {
 
 // start runs a replica with the rights of Lateen's service account, which a kubeconfig says.
 func (c *cluster) start(t *testing.T, flags ...string) *replica {
+	return c.startAs(t, "istiod", flags...)
+}
+
+// startAs runs a replica with the rights of a service account.
+func (c *cluster) startAs(t *testing.T, account string, flags ...string) *replica {
 	return c.run(t, func(args []string) *exec.Cmd {
-		args = append(append(args, flags...), "--kubeconfig", c.kubeconfig(t))
+		args = append(append(args, flags...), "--kubeconfig", c.kubeconfigOf(t, account))
 		return exec.Command(c.lateen, args...)
 	})
 }
@@ -145,6 +150,20 @@ func (r *replica) metric(series string) float64 {
 		}
 	}
 	return -1
+}
+
+// counts waits until metrics have moved that only a replica in a cluster has.
+func (r *replica) counts(t *testing.T) {
+	t.Helper()
+	for _, series := range []string{
+		"citadel_server_csr_count", "citadel_server_success_cert_issuance_count",
+		"citadel_server_root_cert_expiry_timestamp", "citadel_server_root_cert_expiry_seconds",
+		"citadel_server_cert_chain_expiry_timestamp", "citadel_server_cert_chain_expiry_seconds",
+		"galley_validation_config_updates", `lateen_ca_root_writes_total{result="written"}`,
+		"lateen_serving_certificate_expiry_seconds",
+	} {
+		r.await(t, func(c require.TestingT) { require.Positive(c, r.metric(series), series) })
+	}
 }
 
 // wrote waits until a replica has counted so many statuses that it has written: it counts one when

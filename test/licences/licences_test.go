@@ -98,6 +98,24 @@ func modules(t *testing.T, packages ...string) map[string]string {
 	return all
 }
 
+// embedded are the libraries that are embedded in a program, by name, and where they stand with
+// their licences.
+var embedded = map[string]string{"npm echarts 6.1.0": "../../internal/observe/htmlpage/assets"}
+
+// TestEmbeddedLibrariesHaveAllowedLicences has a line for each in testdata/embedded.txt.
+func TestEmbeddedLibrariesHaveAllowedLicences(t *testing.T) {
+	var table strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(embedded)) {
+		found := licencesIn(t, embedded[name])
+		require.NotEmpty(t, found, "%s has no LICENSE in %s", name, embedded[name])
+		for _, l := range found {
+			require.Contains(t, linked, l, "the licence of %s; want one of %v", name, linked)
+		}
+		fmt.Fprintf(&table, "%s\t%s\n", name, strings.Join(found, ", "))
+	}
+	golden.File(t, "testdata/embedded.txt", table.String())
+}
+
 // Whoever adds a module sees its licence in testdata/licences.txt (-update writes it).
 func TestModulesHaveAllowedLicences(t *testing.T) {
 	distributed := modules(t, "./cmd/...")

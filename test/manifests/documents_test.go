@@ -17,7 +17,7 @@ type document struct {
 func (d document) key() string { return d.kind + " " + d.namespace + "/" + d.name }
 
 // specs are what objects of a kind may say. What reads well and cannot be meant is among it.
-var specs = map[string][]string{
+var specs = withAttached(map[string][]string{
 	"Service": {
 		"spec: {selector: {app: a}, ports: [{name: http, port: 80, targetPort: 8080}, {name: tcp, port: 9000, " +
 			"targetPort: 7000}]}",
@@ -72,6 +72,26 @@ var specs = map[string][]string{
 			"[contested.test], tls: {mode: SIMPLE, credentialName: c}}, {port: {number: 8081, name: http, protocol: " +
 			"HTTP}, hosts: [\"*\"]}]}",
 	},
+	"HTTPRoute": {
+		"spec: {parentRefs: [{group: \"\", kind: Service, name: a}], rules: [{matches: [{path: {value: /x}}], " +
+			"backendRefs: [{name: a, port: 80}]}, {backendRefs: [{name: b, port: 80}, {name: missing, port: 1}]}]}",
+		"spec: {parentRefs: [{group: \"\", kind: Service, name: a, namespace: default, port: 80}], rules: " +
+			"[{filters: [{type: RequestRedirect, requestRedirect: {statusCode: 999}}]}, {matches: [{method: PUT}]}]}",
+		"spec: {parentRefs: [{name: none}, {group: \"\", kind: Service, name: b}], hostnames: [\"no host\"]}",
+	},
+	"TCPRoute": {
+		"spec: {parentRefs: [{group: \"\", kind: Service, name: a, port: 9000}], rules: [{backendRefs: " +
+			"[{name: b, port: 9000}]}]}",
+		"spec: {parentRefs: [{group: \"\", kind: Service, name: a, namespace: default}], rules: [{backendRefs: " +
+			"[{name: a, port: 9000, weight: 0}]}]}",
+	},
+	"BackendTLSPolicy": {
+		"spec: {targetRefs: [{group: \"\", kind: Service, name: a}], validation: {hostname: contested.test, " +
+			"wellKnownCACertificates: System}}",
+		"spec: {targetRefs: [{group: \"\", kind: Service, name: a, sectionName: http}], validation: {hostname: " +
+			"other.test, caCertificateRefs: [{group: \"\", kind: ConfigMap, name: none}]}}",
+		"spec: {targetRefs: [{group: \"\", kind: Service, name: b}], validation: {hostname: \"*\"}}",
+	},
 	"Pod": {
 		"status: {podIP: 127.32.1.1, phase: Running}\nspec: {containers: [{name: c, ports: [{containerPort: 8080}]}]}",
 		"status: {podIP: 127.32.1.2, phase: Running}\nspec: {containers: [{name: c}]}",
@@ -86,13 +106,17 @@ var specs = map[string][]string{
 		"data: {mesh: \"outboundTrafficPolicy: {mode: REGISTRY_ONLY}\"}", "data: {mesh: \"rootNamespace: shop\"}",
 		"data: {mesh: \"connectTimeout: 3s\\ndefaultDestinationRuleExportTo: [.]\"}", "data: {mesh: \"{\"}",
 	},
-}
+})
 
 var apiVersions = map[string]string{
 	"Service":       "v1",
 	"Pod":           "v1",
 	"ConfigMap":     "v1",
 	"EndpointSlice": "discovery.k8s.io/v1",
+
+	"KubernetesGateway": gatewayAPI, "ListenerSet": gatewayAPI, "ReferenceGrant": gatewayAPI,
+	"HTTPRoute": gatewayAPI, "GRPCRoute": gatewayAPI, "TLSRoute": gatewayAPI, "TCPRoute": gatewayAPI,
+	"BackendTLSPolicy": gatewayAPI,
 }
 
 var labels = map[string]string{
@@ -110,21 +134,21 @@ func (d document) String() string {
 	if d.age > 0 {
 		age = fmt.Sprintf(", creationTimestamp: \"2024-01-0%dT00:00:00Z\"", d.age)
 	}
-	return fmt.Sprintf("---\napiVersion: %s\nkind: %s\nmetadata: {name: %s, namespace: %s%s%s}\n%s\n", version, d.kind,
-		d.name, d.namespace, age, labels[d.kind], specs[d.kind][d.spec])
+	return fmt.Sprintf("---\napiVersion: %s\nkind: %s\nmetadata: {name: %s, namespace: %s%s%s}\n%s\n", version,
+		d.manifestKind(), d.name, d.namespace, age, labels[d.kind], specs[d.kind][d.spec])
 }
 
 // unreadable is the manifest with a mistake that no conversion comes to see.
 func (d document) unreadable(rt *rapid.T) string {
 	return rapid.SampledFrom([]string{
 		d.String() + "surprise: true\n",
-		strings.Replace(d.String(), "kind: "+d.kind, "kind: "+d.kind+"x", 1),
+		strings.Replace(d.String(), "kind: "+d.manifestKind(), "kind: "+d.manifestKind()+"x", 1),
 		strings.Replace(d.String(), "metadata: {", "metadata: {{", 1),
 		strings.Replace(d.String(), "name: "+d.name, "name: No_Name", 1),
 	}).Draw(rt, "mistake")
 }
 
-// drawDocument draws one of about thirty objects.
+// drawDocument draws one of about seventy objects.
 func drawDocument(rt *rapid.T) document {
 	d := document{
 		kind: rapid.SampledFrom([]string{
@@ -135,6 +159,14 @@ func drawDocument(rt *rapid.T) document {
 			"DestinationRule",
 			"Sidecar",
 			"Gateway",
+			"HTTPRoute",
+			"TCPRoute",
+			"TLSRoute",
+			"GRPCRoute",
+			"KubernetesGateway",
+			"ListenerSet",
+			"ReferenceGrant",
+			"BackendTLSPolicy",
 			"Pod",
 			"EndpointSlice",
 			"ConfigMap",
@@ -146,7 +178,7 @@ func drawDocument(rt *rapid.T) document {
 	switch d.kind {
 	case "ConfigMap":
 		d.namespace, d.name = "istio-system", "istio"
-	case "Gateway":
+	case "Gateway", "KubernetesGateway":
 		d.namespace = "istio-system"
 	}
 	d.spec = rapid.IntRange(0, len(specs[d.kind])-1).Draw(rt, "spec")

@@ -54,7 +54,7 @@ func proxies() map[string]compile.Facts {
 		Address:   "127.32.0.9",
 		Namespace: "istio-system",
 		Name:      "gateway",
-		Labels:    model.LabelsOf(map[string]string{"istio": "ingress"}),
+		Labels:    model.LabelsOf(map[string]string{"istio": "ingress", model.GatewayNameLabel: "a"}),
 	}
 	return map[string]compile.Facts{
 		"default/a":     sidecar("default", "a", app),

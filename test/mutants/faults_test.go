@@ -40,9 +40,9 @@ func when(condition string, f fault) fault {
 func faults() []fault {
 	var all []fault
 	for _, list := range [][][]fault{
-		impactFaults, classFaults, portFaults, scopeFaults, readFaults, secretFaults, tableFaults(),
+		impactFaults, classFaults, portFaults, scopeFaults, readFaults, secretFaults, tableFaults(), attachmentFaults(),
 		indexFaults, joinFaults, accountFaults, thenFaults,
-		checkFaults, memberFaults, loopFaults, aheadFaults,
+		checkFaults, memberFaults, loopFaults, aheadFaults, filterFaults,
 	} {
 		all = append(all, slices.Concat(list...)...)
 	}
@@ -139,7 +139,8 @@ var classFaults = [][]fault{
 		without("AssignStmt 3", "proxies of a class in which places count otherwise"),
 		instead("BinaryExpr 5", "other addresses are a move", "false"),
 	),
-	in("compile.members.touched", "ExprStmt 5",
+	in("compile.members.touched", "ExprStmt 6",
+		without("ExprStmt 6", "a Gateway that is deployed otherwise may move its proxies"),
 		without("ExprStmt 5", "a changed WorkloadEntry may move proxies of its namespace"),
 		without("ExprStmt 1", "selectors may move all"),
 		without("ExprStmt 2", "a changed Pod may move its proxy"),
@@ -165,6 +166,20 @@ var classFaults = [][]fault{
 	),
 	in("compile.impact.addRoutesAndDestinations", "ExprStmt 2",
 		without("ExprStmt 1", "routes"),
+	),
+	in("compile.impact.observing", "AssignStmt 7, BinaryExpr 5",
+		instead("BinaryExpr 1", "what other Telemetries say", "true"),
+		without("AssignStmt 2", "all listeners of a class"),
+		without("AssignStmt 6", "listeners of virtual IPs"),
+		without("AssignStmt 7", "listeners of ports"),
+	),
+	in("compile.tracingOf", "BinaryExpr 4, UnaryExpr 1",
+		instead("BinaryExpr 2", "spans of a receiver that nobody knows", "false"),
+	),
+	in("scope.Scope.Telemetries", "ExprStmt 1", without("ExprStmt 1", "which Telemetries are in force")),
+	in("scope.Scope.telemetries", "AssignStmt 3",
+		without("AssignStmt 2", "the mesh's and the namespace's"),
+		without("AssignStmt 3", "the workload's"),
 	),
 	in("compile.class.recompile", "ExprStmt 3", without("ExprStmt 1", "problems of before are not told any more")),
 	in("compile.class.startFrom", "ExprStmt 2",
@@ -238,10 +253,10 @@ var portFaults = [][]fault{
 		without("ExprStmt 2", "the owner is remembered"),
 		without("ExprStmt 3", "who does not have a port is told"),
 	),
-	in("compile.class.stepPort", "BinaryExpr 12, CallExpr 19, ExprStmt 6, IndexExpr 1",
+	in("compile.class.stepPort", "BinaryExpr 13, CallExpr 19, ExprStmt 6, IndexExpr 1",
 		without("ExprStmt 2", "the next owner is remembered"),
-		instead("BinaryExpr 2", "another owner changes the listener", "false"),
-		instead("BinaryExpr 8", "the owner changes the listener", "false"),
+		instead("BinaryExpr 3", "another owner changes the listener", "false"),
+		instead("BinaryExpr 9", "the owner changes the listener", "false"),
 		instead("IndexExpr 1", "requests change the listener", "false"),
 		instead("CallExpr 7", "a TLS service of before changes the listener", "false"),
 		instead("CallExpr 8", "a TLS service changes the listener", "false"),
@@ -267,7 +282,8 @@ var portFaults = [][]fault{
 
 // scopeFaults: a proxy is not asked whether it belongs to another class.
 var scopeFaults = [][]fault{
-	in("scope.Moves.Affects", "BinaryExpr 15, CallExpr 5, SelectorExpr 25",
+	in("scope.Moves.Affects", "BinaryExpr 15, CallExpr 6, SelectorExpr 25",
+		instead("CallExpr 6", "a Gateway that is deployed otherwise moves its proxies", "false"),
 		instead("BinaryExpr 3", "a proxy's Pod moves it", "false"),
 		instead("CallExpr 4", "a Service that selects it moves it", "false"),
 		instead("SelectorExpr 12", "a Service of before moves it", "$0.New"),

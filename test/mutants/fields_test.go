@@ -82,6 +82,8 @@ var harmless = map[string]string{
 	"alike scope.SharingKey closedWas":                      closed,
 	"alike scope.SharingKey proxy":                          "gateways share nothing",
 	"alike scope.SharingKey settings.AllClusters":           "only gateways have it, which share nothing",
+	"alike scope.SharingKey settings.Topology":              "only gateways have it, which share nothing",
+	"outlook scope.ViewKey SharingKey.settings.Topology":    "only gateways have it, which share nothing",
 	"outlook scope.ViewKey SharingKey.closedNow":            closed,
 	"outlook scope.ViewKey SharingKey.closedWas":            closed,
 	"outlook scope.ViewKey SharingKey.proxy":                "gateways share nothing",

@@ -108,7 +108,7 @@ var loopFaults = [][]fault{
 
 // aheadFaults: a virtual host goes before the client can follow it.
 var aheadFaults = [][]fault{
-	in("session.Session.advance", "ExprStmt 12", without("ExprStmt 8", "what is new goes ahead")),
+	in("session.Session.advance", "ExprStmt 13", without("ExprStmt 9", "what is new goes ahead")),
 	in("session.emission.pushNewHostsEarly", "BinaryExpr 10, CallExpr 11, Ident 6, UnaryExpr 4",
 		instead("CallExpr 2", "a client that comes back asks for clusters first", "false"),
 		instead("CallExpr 3", "a client that refused something gets it in order", "false"),

@@ -21,11 +21,19 @@ var indexed = []struct {
 		[]string{"destinationRulesByHost", "destinationRulesByCredential", "destinationRulesByDifference"},
 		true,
 	},
-	{"Gateway", []string{"gatewaysInOrder", "gatewaysByName", "gatewaysByCredential", "gatewaysForwarding"}, true},
+	{"Gateway", []string{
+		"gatewaysInOrder", "gatewaysByName", "gatewaysByCredential", "gatewaysForwarding", "gatewaysPresenting",
+	}, true},
 	{"Sidecar", []string{"sidecarsByNamespace"}, true},
-	{"AuthorizationPolicy", []string{"authorizationPoliciesByNamespace"}, true},
-	{"PeerAuthentication", []string{"peerAuthenticationsByNamespace", "peerAuthenticationsDisabling"}, true},
-	{"RequestAuthentication", []string{"requestAuthenticationsByNamespace", "requestAuthenticationsByKeySet"}, true},
+	{"AuthorizationPolicy", []string{"authorizationPoliciesByNamespace", "authorizationPoliciesBySelector"}, true},
+	{"PeerAuthentication", []string{
+		"peerAuthenticationsByNamespace", "peerAuthenticationsDisabling", "peerAuthenticationsBySelector",
+	}, true},
+	{"RequestAuthentication", []string{
+		"requestAuthenticationsByNamespace", "requestAuthenticationsByKeySet", "requestAuthenticationsBySelector",
+	}, true},
+	{"Telemetry", []string{"telemetriesByNamespace", "telemetriesBySelector"}, true},
+	{"ProxyConfig", []string{"proxyConfigsByNamespace"}, false},
 	{"KeySet", []string{"keySetsByURI"}, false},
 	{"Credential", []string{"credentialsByName"}, false},
 	{"Node", []string{"nodesByName"}, false},
@@ -50,8 +58,8 @@ func tableFaults() [][]fault {
 			all = append(all, in("state.declared.swapSelectors", "ExprStmt 2",
 				when(is, without("ExprStmt 1", "selectors: that of a "+t.object+" goes")),
 				when(is, without("ExprStmt 2", "selectors: that of a "+t.object+" comes")),
-			), in("state.declared.changedSelectors", "AssignStmt 1",
-				when(is, without("AssignStmt 1", "changed selectors: those of a "+t.object)),
+			), in("state.declared.changedSelectors", "AssignStmt 3",
+				when(is, without("AssignStmt 3", "changed selectors: those of a "+t.object)),
 			))
 		}
 		if t.object == "EndpointSlice" {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,9 @@ import (
 )
 
 const dashboardDir = "../../charts/lateen/files/monitoring/dashboards"
+
+// dataPlane is the dashboard that needs a mesh of Envoys.
+const dataPlane = "data-plane.json"
 
 // panel is a part of a dashboard.
 type panel struct {
@@ -48,18 +52,10 @@ func questions(t *testing.T) (all []question) {
 	}
 	files, err := filepath.Glob(filepath.Join(dashboardDir, "*.json"))
 	require.NoError(t, err)
-	require.Len(t, files, 3)
+	require.Len(t, files, 4)
 	for _, file := range files {
-		var dashboard struct{ Panels []panel }
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		require.NoError(t, json.Unmarshal(text, &dashboard))
-		for _, p := range dashboard.Panels {
-			for _, target := range p.Targets {
-				if !withoutCluster[p.Title] {
-					all = append(all, question{filepath.Base(file) + ", " + p.Title, target.Expr})
-				}
-			}
+		if filepath.Base(file) != dataPlane {
+			all = append(all, panels(t, filepath.Base(file))...)
 		}
 	}
 	for _, r := range readRules(t) {
@@ -70,49 +66,91 @@ func questions(t *testing.T) (all []question) {
 	return all
 }
 
-// TestEachPanelHasData has Prometheus scrape a control plane with ten sidecars while a route
-// changes and an endpoint comes and goes, until each query of the dashboards has a number.
+// panels returns the queries of a dashboard, with all for what its reader may choose.
+func panels(t *testing.T, file string) (all []question) {
+	t.Helper()
+	var dashboard struct{ Panels []panel }
+	text, err := os.ReadFile(filepath.Join(dashboardDir, file))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &dashboard))
+	for _, p := range dashboard.Panels {
+		for _, target := range p.Targets {
+			if !withoutCluster[p.Title] {
+				all = append(all, question{file + ", " + p.Title, strings.ReplaceAll(target.Expr, "$namespace", ".*")})
+			}
+		}
+	}
+	require.NotEmpty(t, all)
+	return all
+}
+
+// TestEachPanelHasData has Prometheus scrape a control plane while a route changes, an endpoint
+// comes and goes and more sidecars come, until each query of the dashboards has a number. With
+// -pictures it goes on for four minutes and draws the dashboards.
 func TestEachPanelHasData(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs a control plane and Prometheus")
 	}
 	all := questions(t)
-	mesh, bin := t.TempDir(), t.TempDir()
-	binary, err := lateenserve.Build(bin)
+	mesh := t.TempDir()
+	p, join := startLoaded(t, mesh)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	patient, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for round := 1; len(all) > 0 || *pictures != "" && time.Since(p.Began) < pictured; round++ {
+		select {
+		case <-tick.C:
+		case <-t.Context().Done():
+			t.Fatal(context.Cause(t.Context()))
+		}
+		if round%60 < 40 { // with pauses, which pictures show
+			write(t, mesh, round)
+		}
+		if round%5 == 0 && round <= 50 {
+			join()
+		}
+		all = slices.DeleteFunc(all, func(q question) bool {
+			has, err := p.hasData(t.Context(), q.query)
+			require.NoError(t, err, q.at)
+			return has
+		})
+		if len(all) > 0 && patient.Err() != nil {
+			t.Fatalf("no data: %q", all)
+		}
+	}
+	if *pictures != "" {
+		draw(t, p, "control-plane.json", "push-pipeline.json", "capacity.json")
+	}
+}
+
+// startLoaded starts a control plane that reads a directory, ten sidecars, and Prometheus. One more
+// sidecar comes with each call of join.
+func startLoaded(t *testing.T, mesh string) (p *prometheus, join func()) {
+	t.Helper()
+	binary, err := lateenserve.Build(t.TempDir())
 	require.NoError(t, err)
 	write(t, mesh, 0)
-	lateen := lateenserve.Start(t, lateenserve.Options{Binary: binary, Args: []string{"--config-dir", mesh}})
-	p := startPrometheus(t, lateen.Monitoring)
+	lateen := lateenserve.Start(t, lateenserve.Options{
+		Binary: binary, Args: []string{"--config-dir", mesh, "--state-dir", t.TempDir()},
+	})
+	p = startPrometheus(t, lateen.Monitoring)
 	fleet, err := sidecar.New(sidecar.Options{Targets: []string{lateen.XDS}})
 	require.NoError(t, err)
 	t.Cleanup(fleet.Close)
-	for i := range 10 {
+	pods := 0
+	join = func() {
+		pods++
 		fleet.Start(sidecar.Identity{
-			Namespace: "shop", Pod: fmt.Sprintf("web-%d", i), Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}),
-			Labels: map[string]string{"app": "web"},
+			Namespace: "shop", Pod: fmt.Sprintf("web-%d", pods),
+			Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(pods)}),
+			Labels:  map[string]string{"app": "web"},
 		}, sidecar.Faults{})
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for round := 1; len(all) > 0; round++ {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("no data: %q", all)
-		}
-		write(t, mesh, round)
-		var left []question
-		for _, q := range all {
-			has, err := p.hasData(ctx, q.query)
-			require.NoError(t, err, q.at)
-			if !has {
-				left = append(left, q)
-			}
-		}
-		all = left
+	for range 10 {
+		join()
 	}
+	return p, join
 }
 
 // write writes a mesh of two services, whose route and endpoints depend on the round.

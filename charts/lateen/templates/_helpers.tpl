@@ -59,6 +59,11 @@ app.kubernetes.io/part-of: lateen
 {{ mustMergeOverwrite (deepCopy .Values.pilot) $flat | toJson }}
 {{- end }}
 
+{{- /* Whether Gateways of the Gateway API are deployed; empty if not. */ -}}
+{{- define "lateen.deploysGateways" -}}
+{{- if ne (toString (include "lateen.pilot" . | fromJson).env.PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER) "false" }}true{{ end }}
+{{- end }}
+
 {{- /* The signers of Kubernetes that the control plane approves requests for, by its variables. Rights for signers without a
 name would be rights for all, so without signers there are none. */ -}}
 {{- define "lateen.signers" -}}
@@ -95,6 +100,13 @@ name would be rights for all, so without signers there are none. */ -}}
 {{- with (.Values.global).istioNamespace }}
 {{- if ne . $.Release.Namespace }}
 {{- fail (printf "global.istioNamespace = %q; want %q, the namespace that the chart is installed in" . $.Release.Namespace) }}
+{{- end }}
+{{- end }}
+{{- with ((.Values.meshConfig).defaultConfig).discoveryAddress }}
+{{- $own := printf "%s.%s.svc:15012" (include "lateen.name" $) $.Release.Namespace }}
+{{- $same := printf "^%s\\.%s\\.svc(\\.[^:]+)?:15012$" (include "lateen.name" $) $.Release.Namespace }}
+{{- if and (not (regexMatch $same .)) (regexMatch "^istiod(-[^.]+)?\\.[^.]+\\.svc(\\.[^:]+)?(:[0-9]+)?$" .) }}
+{{- fail (printf "meshConfig.defaultConfig.discoveryAddress = %q is another control plane's; want %q, or leave it out" . $own) }}
 {{- end }}
 {{- end }}
 {{- if and $pilot.autoscaleEnabled (gt (int $pilot.autoscaleMin) (int $pilot.autoscaleMax)) }}

@@ -31,6 +31,9 @@ func Config(s settings.Settings) ([]byte, error) {
 		"static_resources":  object{"clusters": clusters(s), "listeners": listeners(s)},
 		"overload_manager":  overload(s.Envoy.MaxConnections),
 	}
+	if s.Envoy.Stats.Service != "" {
+		config["stats_sinks"] = []object{metricsSink()}
+	}
 	if path := s.Envoy.OutlierLogPath; path != "" {
 		config["cluster_manager"] = object{"outlier_detection": object{"event_log_path": path}}
 	}

@@ -36,6 +36,7 @@ var cases = map[string]settings.Sources{
 			"EXIT_ON_ZERO_ACTIVE_CONNECTIONS=true", "METRICS_LOCALHOST_ACCESS_ONLY=true",
 			`PROXY_CONFIG={"runtimeValues":{"a":"true","b":"3","re2.max_program_size.error_level":""},
 				"connectionSettings":{"globalDownstreamConnectionLimit":1000},"statsCompression":false,
+				"envoyMetricsService":{"address":"metrics.observability:9125"},
 				"proxyStatsMatcher":{"inclusionRegexps":["a\\.<b>"]},"extraStatTags":["tenant"]}`,
 		},
 		Files: fstest.MapFS{},

@@ -2,6 +2,8 @@ package bootstrap
 
 import (
 	"fmt"
+	"net"
+	"strconv"
 
 	"github.com/lateen-mesh/lateen/internal/agent/settings"
 )
@@ -12,15 +14,41 @@ const (
 	sdsCluster   = "sds-grpc"
 	agentCluster = "agent"
 	adminCluster = "prometheus_stats"
+	statsCluster = "envoy_metrics_service"
 )
 
 func clusters(s settings.Settings) []object {
 	loopback := s.Node.Loopback().String()
-	return []object{
+	all := []object{
 		static(adminCluster, "0.25s", socketAddress(loopback, s.Envoy.AdminPort)),
 		static(agentCluster, "0.25s", socketAddress(loopback, s.Status.Port)),
 		overHTTP2(static(sdsCluster, "1s", pipe(s.Envoy.SDSSocket))),
 		overHTTP2(static(xdsCluster, "1s", pipe(s.Envoy.XDSSocket()))),
+	}
+	if to := s.Envoy.Stats.Service; to != "" {
+		all = append(all, metricsService(to))
+	}
+	return all
+}
+
+// metricsService is the receiver of Envoy's statistics, whose name is looked up.
+func metricsService(at string) object {
+	host, text, _ := net.SplitHostPort(at) // settings have checked it
+	port, _ := strconv.ParseUint(text, 10, 16)
+	cluster := overHTTP2(static(statsCluster, "1s", socketAddress(host, uint16(port))))
+	cluster["type"] = "STRICT_DNS"
+	return cluster
+}
+
+// metricsSink sends all statistics to the receiver every five seconds, which is Envoy's standard.
+func metricsSink() object {
+	return object{
+		"name": "envoy.stat_sinks.metrics_service",
+		"typed_config": object{
+			"@type":                 "type.googleapis.com/envoy.config.metrics.v3.MetricsServiceConfig",
+			"transport_api_version": "V3",
+			"grpc_service":          object{"envoy_grpc": object{"cluster_name": statsCluster}},
+		},
 	}
 }
 

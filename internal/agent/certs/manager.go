@@ -89,7 +89,7 @@ const (
 	retryMax  = 30 * time.Second
 	// longestWait is how long the manager sleeps at most: a machine that was suspended has another
 	// time than its timers.
-	longestWait = time.Minute
+	longestWait = 45 * time.Second
 )
 
 // renew asks for a certificate whenever one is due. Failed attempts are repeated with backoff; the

@@ -74,13 +74,14 @@ func TestRenewalAtAJitteredPartOfLife(t *testing.T) {
 	require.NotEqual(t, firstKey, secondKey)
 }
 
-// sleeps returns how long the manager sleeps next, for at most so long.
+// sleeps returns how long the manager sleeps next, for at most so long. Who reads files sleeps for
+// another time than the manager ever does.
 func (a *agent) sleeps(c *testClock, longest time.Duration) time.Duration {
 	a.t.Helper()
 	for {
 		select {
 		case d := <-c.asleep:
-			if d <= longest && d != poll || d == longest {
+			if d <= longest && d != poll {
 				return d
 			}
 		case <-time.After(patience):

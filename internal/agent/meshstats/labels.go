@@ -2,6 +2,7 @@ package meshstats
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/lateen-mesh/lateen/internal/xds/proxystats"
@@ -16,18 +17,26 @@ var (
 	unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n")
 )
 
-// labelsOf returns Istio's labels of a metric, as text, for a tag of proxystats.
-func labelsOf(metric, tag string, self Self) (string, bool) {
+// labels are those of a series.
+type labels struct {
+	text string
+	// uncounted says of durations that they do not count requests.
+	uncounted bool
+}
+
+// labelsOf returns Istio's labels of a metric for the tags of a statistic: without those that a
+// Telemetry removes, and with those that it sets.
+func labelsOf(metric string, s sample, self Self) (*labels, bool) {
 	request := !strings.HasPrefix(metric, "istio_tcp_")
 	read := proxystats.ParseConnection
 	if request {
 		read = proxystats.ParseRequest
 	}
-	f, ok := read(tag)
+	f, ok := read(s.fields)
 	if !ok {
-		return "", false
+		return nil, false
 	}
-	var l labelText
+	l := labelText{without: f.Without, custom: s.custom}
 	c := callOf(f, self)
 	l.add("reporter", c.reporter)
 	l.workload("source", c.source, c.sourcePrincipal)
@@ -37,14 +46,17 @@ func labelsOf(metric, tag string, self Self) (string, bool) {
 	l.add("destination_service_namespace", c.service.namespace)
 	if request {
 		l.add("request_protocol", protocolOf(f))
-		l.add("response_code", cmp.Or(f.Code, "0"))
+		l.add(proxystats.CodeLabel, cmp.Or(f.Code, "0"))
 		l.addRaw("grpc_response_status", f.GRPC)
 	} else {
 		l.add("request_protocol", "tcp")
 	}
-	l.add("response_flags", cmp.Or(f.Flags, "-"))
+	l.add(proxystats.FlagsLabel, cmp.Or(f.Flags, "-"))
 	l.add("connection_security_policy", c.security)
-	return l.b.String(), true
+	for _, tag := range s.custom {
+		l.write(tag.name, cmp.Or(tag.value, unknown))
+	}
+	return &labels{text: l.b.String(), uncounted: f.Uncounted}, true
 }
 
 // protocolOf tells gRPC by its status, which Envoy knows for requests of gRPC alone.
@@ -142,12 +154,23 @@ func serviceOf(host, namespace string) service {
 }
 
 // labelText is labels as they stand between braces.
-type labelText struct{ b strings.Builder }
+type labelText struct {
+	b       strings.Builder
+	without []string
+	custom  []label
+}
 
 func (l *labelText) add(name, value string) { l.addRaw(name, cmp.Or(value, unknown)) }
 
-// addRaw adds a label that may be empty.
+// addRaw adds one of Istio's labels, which may be empty.
 func (l *labelText) addRaw(name, value string) {
+	set := func(c label) bool { return c.name == name }
+	if !slices.Contains(l.without, name) && !slices.ContainsFunc(l.custom, set) {
+		l.write(name, value)
+	}
+}
+
+func (l *labelText) write(name, value string) {
 	if l.b.Len() > 0 {
 		l.b.WriteByte(',')
 	}

@@ -21,13 +21,14 @@ type Self struct {
 	Principal string // "spiffe://…"; empty if it has none
 }
 
-// Writer takes Envoy's exposition and writes the other one. One goroutine uses it. It keeps one
-// metric at a time.
+// Writer takes Envoy's exposition and writes the other one. One goroutine uses it. It keeps
+// one metric at a time, beside the number of requests.
 type Writer struct {
 	to      io.Writer
 	self    Self
 	line    []byte
 	family  *family // that the lines belong to; nil for Envoy's own
+	counted *family // requests that have a statistic of their own; it comes before durations
 	dropped int
 }
 
@@ -57,8 +58,13 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close writes the last metric. A last line without an end is left out.
-func (w *Writer) Close() error { return w.end() }
+// Close writes the last metrics. A last line without an end is left out.
+func (w *Writer) Close() error {
+	if err := w.end(); err != nil {
+		return err
+	}
+	return w.write(w.counted)
+}
 
 func (w *Writer) take(line []byte) error {
 	const typeComment = "# TYPE "
@@ -87,10 +93,29 @@ func (w *Writer) take(line []byte) error {
 
 // end writes the metric under way.
 func (w *Writer) end() error {
-	if w.family == nil {
+	f := w.family
+	w.family = nil
+	if f == nil {
 		return nil
 	}
-	_, err := w.to.Write(w.family.exposition())
-	w.family = nil
+	switch f.name {
+	case proxystats.RequestsTotal:
+		w.counted = f.merge(w.counted)
+		return nil
+	case proxystats.Duration:
+		counted := f.requests().merge(w.counted)
+		w.counted = nil
+		if err := w.write(counted); err != nil {
+			return err
+		}
+	}
+	return w.write(f)
+}
+
+func (w *Writer) write(f *family) error {
+	if f == nil {
+		return nil
+	}
+	_, err := w.to.Write(f.exposition())
 	return err
 }

@@ -44,6 +44,9 @@ type proxyConfig struct {
 		InclusionSuffixes []string `json:"inclusionSuffixes"`
 		InclusionRegexps  []string `json:"inclusionRegexps"`
 	} `json:"proxyStatsMatcher"`
+	EnvoyMetricsService struct {
+		Address string `json:"address"`
+	} `json:"envoyMetricsService"`
 	ConnectionSettings struct {
 		GlobalDownstreamConnectionLimit uint32 `json:"globalDownstreamConnectionLimit"`
 	} `json:"connectionSettings"`
@@ -52,7 +55,9 @@ type proxyConfig struct {
 // readElsewhere are fields that others read: the control plane or the injector. Fields that are in
 // neither list are noted.
 var readElsewhere = []string{
-	"holdApplicationUntilProxyStarts", "image", "interceptionMode", "proxyHeaders", "tracing", "zipkinAddress",
+	"envoyAccessLogService", "gatewayTopology", "holdApplicationUntilProxyStarts", "image", "interceptionMode",
+	"proxyHeaders", "tracing",
+	"zipkinAddress",
 	"statNameLength", "meshId", "parentShutdownDuration",
 }
 
@@ -200,6 +205,7 @@ var readHere = []string{
 	"proxyAdminPort", "statusPort", "concurrency", "controlPlaneAuthPolicy", "proxyMetadata", "runtimeValues",
 	"extraStatTags",
 	"fileFlushInterval", "fileFlushMinSizeKb", "statsCompression", "proxyStatsMatcher", "connectionSettings",
+	"envoyMetricsService",
 }
 
 // meshFile returns the defaultConfig of the mesh configuration that gateways mount, or nothing when

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lateen-mesh/lateen/internal/xds/proxystats"
 )
 
 const (
@@ -59,6 +61,11 @@ func Read(sources Sources) (Settings, error) {
 	}
 	s.Node.Cluster = serviceCluster(config.ServiceCluster, s.Node, e.text("ISTIO_META_WORKLOAD_NAME", ""))
 	s.Node.Metadata = e.metadata(&s, config, merged)
+	workload := s.Node.Workload()
+	s.Envoy.Environ = append(
+		workload.SpanVariables(func(name string) string { return e.text(name, "") }),
+		proxystats.PeerVariable+"="+workload.String(),
+	)
 	s.Notices = e.notices
 	if err := errors.Join(e.errs...); err != nil {
 		return Settings{}, err
@@ -105,13 +112,15 @@ func (e *environment) pod(s *Settings, args arguments, sources Sources) map[stri
 	return annotations
 }
 
-// proxyConfig merges the places of a ProxyConfig, from the mesh's to the Pod's own.
+// proxyConfig merges the places of a ProxyConfig, from the mesh's to the Pod's own. The injector
+// has merged the annotation into the variable already, and over it the object ProxyConfig that
+// selects the Pod.
 func (e *environment) proxyConfig(args arguments, sources Sources, annotations map[string]string) map[string]any {
 	layers, err := meshFile(sources.Files, args.meshConfig)
 	e.check(err)
 	for _, l := range []layer{
-		{"PROXY_CONFIG", e.text("PROXY_CONFIG", "")},
 		{"annotation " + annotationConfig, annotations[annotationConfig]},
+		{"PROXY_CONFIG", e.text("PROXY_CONFIG", "")},
 	} {
 		if strings.TrimSpace(l.text) != "" {
 			layers = append(layers, l)
@@ -193,6 +202,9 @@ func (e *environment) stats(s *Settings, c proxyConfig) {
 		Suffixes:  e.inclusions(s, "Suffixes", m.InclusionSuffixes),
 		Regexps:   e.inclusions(s, "Regexps", m.InclusionRegexps),
 		ExtraTags: slices.Clone(c.ExtraStatTags),
+	}
+	if to := c.EnvoyMetricsService.Address; to != "" {
+		s.Envoy.Stats.Service = e.address("ProxyConfig: envoyMetricsService.address", to)
 	}
 	for _, tag := range strings.Split(s.Node.Annotations["sidecar.istio.io/extraStatTags"], ",") {
 		if tag != "" && !slices.Contains(s.Envoy.Stats.ExtraTags, tag) {

@@ -145,12 +145,16 @@ type Envoy struct {
 	StatsCompression bool
 	// SDSSocket is where Envoy gets its certificates from.
 	SDSSocket string
+	// Environ is what Envoy's environment has beside the agent's own, as "NAME=value".
+	Environ []string
 }
 
 // Stats say which statistics Envoy keeps, beside those that the agent needs.
 type Stats struct {
 	Prefixes, Suffixes, Regexps []string
 	ExtraTags                   []string
+	// Service gets them by gRPC, "host:port"; empty for none.
+	Service string
 }
 
 // XDSSocket is where the agent serves xDS to Envoy.

@@ -66,7 +66,7 @@ func TestPlacesOfTheProxyConfigReplaceEachOther(t *testing.T) {
 	require.Equal(t, "b:1", s.ControlPlane.Address)
 	require.Equal(t, 7*time.Second, s.Envoy.DrainTime)
 	require.Equal(t, 9*time.Second, s.Envoy.TerminationDrain)
-	require.Equal(t, 3, s.Envoy.Concurrency)
+	require.Equal(t, 4, s.Envoy.Concurrency)
 	require.Equal(t, uint16(15999), s.Status.Port)
 	require.Equal(t, "1", s.Node.Metadata["A"])
 	require.Equal(t, "2", s.Node.Metadata["B"])
@@ -128,6 +128,7 @@ func TestBadValuesAreRefusedByName(t *testing.T) {
 		{`PROXY_CONFIG={"drainDuration":"soon"}`, `PROXY_CONFIG: "soon" is no duration`},
 		{`PROXY_CONFIG={"drainDuration":5}`, `PROXY_CONFIG: 5 is no duration`},
 		{`PROXY_CONFIG={"discoveryAddress":"istiod"}`, `ProxyConfig: discoveryAddress: "istiod" is no address`},
+		{`PROXY_CONFIG={"envoyMetricsService":{"address":"x"}}`, `envoyMetricsService.address: "x" is no address`},
 		{`PROXY_CONFIG={"concurrency":-1}`, `ProxyConfig: concurrency: -1 is negative`},
 		{`PROXY_CONFIG={"controlPlaneAuthPolicy":"TLS"}`, `controlPlaneAuthPolicy: "TLS" does not exist`},
 		{"CA_ADDR=istiod", `CA_ADDR: "istiod" is no address`},
@@ -161,17 +162,17 @@ func TestBadValuesAreRefusedByName(t *testing.T) {
 }
 
 func TestWhatIsLeftOutIsNoted(t *testing.T) {
-	sources := pod(`PROXY_CONFIG={"envoyMetricsService":{"address":"x:1"},"image":{"imageType":"debug"}}`)
+	sources := pod(`PROXY_CONFIG={"privateKeyProvider":{"qat":{}},"image":{"imageType":"debug"}}`)
 	sources.Args = append(sources.Args, "--stsPort=3", "--later", "7", "--log_output_level=default:debug,ads:info")
 	s := read(t, sources)
 	require.Equal(t, []string{
 		"--stsPort is left out: the agent has no such function",
 		"--later is left out: the agent has no such flag",
-		"ProxyConfig: envoyMetricsService is left out: neither the agent nor the control plane reads it",
+		"ProxyConfig: privateKeyProvider is left out: neither the agent nor the control plane reads it",
 	}, s.Notices)
 	require.Equal(t, slog.LevelDebug, s.Log.Level)
-	require.Equal(t, map[string]any{"address": "x:1"},
-		s.Node.Metadata["PROXY_CONFIG"].(map[string]any)["envoyMetricsService"])
+	require.Equal(t, map[string]any{"qat": map[string]any{}},
+		s.Node.Metadata["PROXY_CONFIG"].(map[string]any)["privateKeyProvider"])
 }
 
 func TestProbesOfTheApplication(t *testing.T) {

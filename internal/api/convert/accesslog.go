@@ -13,44 +13,80 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// builtinLog is the provider that every mesh has, as in Istio: the standard output of the proxy, in
-// the form that the mesh configuration gives accessLogFile.
-const builtinLog = "envoy"
-
-const standardOutput = "/dev/stdout"
-
-// accessLogs reads where proxies log: defaultProviders.accessLogging, or accessLogFile without any.
-func (r *reader) accessLogs(p path, in *mesh.MeshConfig) []*model.AccessLog {
+// accessLogs reads where proxies log while no Telemetry says so: defaultProviders.accessLogging, or
+// accessLogFile where that names no provider.
+func (r *reader) accessLogs(p path, in *mesh.MeshConfig, out *model.MeshConfig) {
 	legacy := r.meshLog(p, in)
 	known := r.logProviders(p.dot("extensionProviders"), in.GetExtensionProviders(), legacy)
-	var out []*model.AccessLog
+	out.LogProviders = nil
+	for _, name := range sortedKeys(known) {
+		log := r.pools.accessLogs.Canonical(known[name])
+		out.LogProviders = append(out.LogProviders, model.LogProvider{Name: name, Log: log})
+	}
 	names := in.GetDefaultProviders().GetAccessLogging()
 	for i, name := range names {
-		log := known[name]
-		if log == nil {
+		found := slices.IndexFunc(out.LogProviders, func(p model.LogProvider) bool { return p.Name == name })
+		if found < 0 {
 			r.fail(
 				p.dot("defaultProviders.accessLogging").at(i), name,
 				"is no provider of access logs; nothing is logged to it",
 				"the name of one of extensionProviders with envoyFileAccessLog, envoyHttpAls, envoyTcpAls or "+
-					"envoyOtelAls, or "+builtinLog,
+					"envoyOtelAls, or "+model.BuiltinLog,
 			)
 			continue
 		}
-		if one := r.pools.accessLogs.Canonical(log); !slices.Contains(out, one) {
-			out = append(out, one)
+		one := out.LogProviders[found]
+		if !slices.Contains(out.DefaultLogs, one) {
+			out.DefaultLogs = append(out.DefaultLogs, one)
+		}
+		if !slices.Contains(out.AccessLogs, one.Log) {
+			out.AccessLogs = append(out.AccessLogs, one.Log)
 		}
 	}
-	if len(names) == 0 && in.GetAccessLogFile() != "" {
-		legacy.Path = in.GetAccessLogFile()
-		out = append(out, r.pools.accessLogs.Canonical(&legacy))
+	out.LegacyLogs = r.legacyLogs(p, in, legacy)
+	if len(out.AccessLogs) == 0 {
+		out.AccessLogs = out.LegacyLogs
 	}
-	return out
 }
+
+// legacyLogs reads accessLogFile and enableEnvoyAccessLogService. They count where neither default
+// providers nor Telemetries do.
+func (r *reader) legacyLogs(p path, in *mesh.MeshConfig, form model.AccessLog) []*model.AccessLog {
+	var logs []*model.AccessLog
+	if in.GetAccessLogFile() != "" {
+		form.Path = in.GetAccessLogFile()
+		logs = append(logs, r.pools.accessLogs.Canonical(&form))
+	}
+	if in.GetEnableEnvoyAccessLogService() {
+		at := p.dot("defaultConfig.envoyAccessLogService.address")
+		logs = append(logs, r.serviceLogs(at, in.GetDefaultConfig().GetEnvoyAccessLogService())...)
+	}
+	return logs
+}
+
+// serviceLogs are those of enableEnvoyAccessLogService: of requests and of connections.
+func (r *reader) serviceLogs(p path, in *mesh.RemoteService) []*model.AccessLog {
+	host, port, ok := r.serviceAddress(p, in.GetAddress(), "nothing is logged to it")
+	if !ok {
+		return nil
+	}
+	requests := model.AccessLog{Kind: model.LogHTTP, Host: host, Port: port, LogName: httpLogName}
+	connections := model.AccessLog{Kind: model.LogTCP, Host: host, Port: port, LogName: tcpLogName}
+	return []*model.AccessLog{
+		r.pools.accessLogs.Canonical(&requests), r.pools.accessLogs.Canonical(&connections),
+	}
+}
+
+// Istio's names of logs that go to Envoy's AccessLogService.
+const (
+	httpLogName = "http_envoy_accesslog"
+	tcpLogName  = "tcp_envoy_accesslog"
+)
 
 // meshLog reads the form of access logs that the mesh configuration sets. A wrong one leaves
 // Istio's.
 func (r *reader) meshLog(p path, in *mesh.MeshConfig) model.AccessLog {
-	out := model.AccessLog{Path: standardOutput}
+	out := model.AccessLog{Path: model.StandardOutput}
 	at, format := p.dot("accessLogFormat"), in.GetAccessLogFormat()
 	switch in.GetAccessLogEncoding() {
 	case mesh.MeshConfig_TEXT:
@@ -80,7 +116,7 @@ func (r *reader) meshLog(p path, in *mesh.MeshConfig) model.AccessLog {
 func (r *reader) logProviders(
 	p path, in []*mesh.MeshConfig_ExtensionProvider, form model.AccessLog,
 ) map[string]*model.AccessLog {
-	known := map[string]*model.AccessLog{builtinLog: &form}
+	known := map[string]*model.AccessLog{model.BuiltinLog: &form}
 	named := map[string]bool{}
 	for i, provider := range in {
 		at, start := p.at(i), r.mark()
@@ -114,15 +150,15 @@ func (r *reader) logProvider(
 	switch {
 	case in.GetEnvoyFileAccessLog() != nil:
 		file := in.GetEnvoyFileAccessLog()
-		if in.GetName() == builtinLog && file.GetLogFormat() == nil {
-			form.Path, form.OmitEmpty = cmp.Or(file.GetPath(), standardOutput), file.GetOmitEmptyValues()
+		if in.GetName() == model.BuiltinLog && file.GetLogFormat() == nil {
+			form.Path, form.OmitEmpty = cmp.Or(file.GetPath(), model.StandardOutput), file.GetOmitEmptyValues()
 			return &form
 		}
 		return r.fileLog(p.dot("envoyFileAccessLog"), file)
 	case in.GetEnvoyHttpAls() != nil:
 		at, als := p.dot("envoyHttpAls"), in.GetEnvoyHttpAls()
 		out := r.logService(at, als)
-		out.Kind, out.LogName = model.LogHTTP, cmp.Or(als.GetLogName(), "http_envoy_accesslog")
+		out.Kind, out.LogName = model.LogHTTP, cmp.Or(als.GetLogName(), httpLogName)
 		out.FilterState = als.GetFilterStateObjectsToLog()
 		out.RequestHeaders = r.logHeaders(
 			at.dot("additionalRequestHeadersToLog"), als.GetAdditionalRequestHeadersToLog(),
@@ -137,7 +173,7 @@ func (r *reader) logProvider(
 	case in.GetEnvoyTcpAls() != nil:
 		als := in.GetEnvoyTcpAls()
 		out := r.logService(p.dot("envoyTcpAls"), als)
-		out.Kind, out.LogName = model.LogTCP, cmp.Or(als.GetLogName(), "tcp_envoy_accesslog")
+		out.Kind, out.LogName = model.LogTCP, cmp.Or(als.GetLogName(), tcpLogName)
 		out.FilterState = als.GetFilterStateObjectsToLog()
 		return out
 	case in.GetEnvoyOtelAls() != nil:
@@ -147,7 +183,7 @@ func (r *reader) logProvider(
 }
 
 func (r *reader) fileLog(p path, in *mesh.MeshConfig_ExtensionProvider_EnvoyFileAccessLogProvider) *model.AccessLog {
-	out := &model.AccessLog{Path: cmp.Or(in.GetPath(), standardOutput), OmitEmpty: in.GetOmitEmptyValues()}
+	out := &model.AccessLog{Path: cmp.Or(in.GetPath(), model.StandardOutput), OmitEmpty: in.GetOmitEmptyValues()}
 	format, at := in.GetLogFormat(), p.dot("logFormat")
 	out.Text = r.logText(at.dot("text"), format.GetText())
 	if labels := format.GetLabels(); labels != nil {

@@ -14,22 +14,14 @@ import (
 // workloads, because it must not leave open what it is there to close.
 const refusesInstead = "is not supported yet; instead, all calls to the workloads that it is for are refused"
 
-// attachedElsewhere is what happens to a policy with targetRefs.
-const attachedElsewhere = "attaches the policy to gateways of the Gateway API or to waypoints, which are not " +
-	"served yet; it has no effect"
-
 // authorizationPolicy converts an AuthorizationPolicy. One that is for no workload that Lateen
 // serves gives no object.
 func (r *reader) authorizationPolicy(in *securityv1.AuthorizationPolicy) []Object {
 	spec := &in.Spec
 	p := path("spec")
 	policy := &model.AuthorizationPolicy{Meta: r.meta}
-	selector, usable := r.selector(p.dot("selector.matchLabels"), spec.GetSelector().GetMatchLabels())
-	policy.Selector = selector
-	if len(spec.GetTargetRefs()) > 0 || spec.GetTargetRef() != nil {
-		r.fail(p.dot("targetRefs"), nil, attachedElsewhere, "a selector")
-		return nil
-	}
+	selection, usable := r.selection(p, spec)
+	policy.Selection = selection
 	r.dryRun(policy)
 	r.authorizationAction(p, spec, policy)
 	r.reportUnused(p, spec.ProtoReflect())

@@ -32,6 +32,17 @@ func conversions() map[kinds.Kind]conversion {
 		kinds.AuthorizationPolicy:   typed((*reader).authorizationPolicy),
 		kinds.PeerAuthentication:    typed((*reader).peerAuthentication),
 		kinds.RequestAuthentication: typed((*reader).requestAuthentication),
+		kinds.Telemetry:             typed((*reader).telemetry),
+		kinds.ProxyConfig:           typed((*reader).proxyConfigObject),
+		kinds.GatewayClass:          typed((*reader).gatewayClass),
+		kinds.KubernetesGateway:     typed((*reader).kubernetesGateway),
+		kinds.HTTPRoute:             typed((*reader).httpRouteObject),
+		kinds.GRPCRoute:             typed((*reader).grpcRouteObject),
+		kinds.TLSRoute:              typed((*reader).tlsRouteObject),
+		kinds.TCPRoute:              typed((*reader).tcpRouteObject),
+		kinds.ListenerSet:           typed((*reader).listenerSet),
+		kinds.BackendTLSPolicy:      typed((*reader).backendTLSPolicy),
+		kinds.ReferenceGrant:        typed((*reader).referenceGrant),
 	}
 }
 

@@ -30,6 +30,9 @@ type Options struct {
 	// ExternalCA is set if certificates are signed elsewhere. Else caCertificates are reported as
 	// without effect.
 	ExternalCA bool
+	// Injects is set if Pods get their proxies of this control plane, which pass on what
+	// defaultConfig says of how they start. Else that is reported as without effect.
+	Injects bool
 }
 
 // Result is the output for one object.
@@ -50,6 +53,7 @@ type Converter struct {
 	selected  bool
 	unready   bool
 	external  bool // Options.ExternalCA
+	injects   bool // Options.Injects
 	pools     *pools
 	// conversions is not changed once built.
 	conversions map[kinds.Kind]conversion
@@ -66,7 +70,8 @@ func New(o Options) *Converter {
 	return &Converter{
 		defaults: o.Defaults, configMap: cmp.Or(
 			o.ConfigMap, meshConfigMap,
-		), selected: o.Selected, unready: o.Unready, external: o.ExternalCA, pools: newPools(),
+		), selected: o.Selected, unready: o.Unready, external: o.ExternalCA, injects: o.Injects,
+		pools:       newPools(),
 		conversions: conversions(),
 		readers:     sync.Pool{New: func() any { return &reader{} }},
 	}

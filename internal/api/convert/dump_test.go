@@ -60,9 +60,9 @@ func plainText(v reflect.Value) (string, bool) {
 	case model.ScopedHost:
 		return x.Namespace + "/" + string(x.Host), true
 	case model.StringMatch:
-		return fmt.Sprintf("%s %q", word(x.Kind, "exact prefix regex present"), x.Value), true
+		return fmt.Sprintf("%s %q", word(x.Kind, matchKinds), x.Value), true
 	case model.HeaderMatch:
-		return fmt.Sprintf("%s %s %q", x.Name, word(x.Match.Kind, "exact prefix regex present"), x.Match.Value), true
+		return fmt.Sprintf("%s %s %q", x.Name, word(x.Match.Kind, matchKinds), x.Match.Value), true
 	case model.Header:
 		return fmt.Sprintf("%s: %q", x.Name, x.Value), true
 	case model.Resolution:
@@ -84,7 +84,7 @@ func plainText(v reflect.Value) (string, bool) {
 	case model.TLSVersion:
 		return word(x, "Auto 1.0 1.1 1.2 1.3"), true
 	case model.MatchKind:
-		return word(x, "exact prefix regex present"), true
+		return word(x, matchKinds), true
 	case model.Exports:
 		return dumpExports(x), true
 	case model.ServicePort:
@@ -118,3 +118,6 @@ func dumpExports(e model.Exports) string {
 }
 
 func word[N ~uint8](n N, words string) string { return strings.Fields(words)[n] }
+
+// matchKinds are the names of model.MatchKind.
+const matchKinds = "exact prefix regex present pathprefix"

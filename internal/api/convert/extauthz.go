@@ -83,11 +83,14 @@ func (r *reader) authorizer(p path, in *mesh.MeshConfig_ExtensionProvider) *mode
 		r.headerPatterns(old, byHTTP.GetIncludeHeadersInCheck()), //nolint:staticcheck // it is still in use
 		r.headerPatterns(names, byHTTP.GetIncludeRequestHeadersInCheck()),
 	))
-	var host string
-	added := p.dot("includeAdditionalHeadersInCheck")
-	out.AddHeaders, host = r.headerValues(added, byHTTP.GetIncludeAdditionalHeadersInCheck())
+	added, host := r.headerValues(
+		p.dot("includeAdditionalHeadersInCheck"), byHTTP.GetIncludeAdditionalHeadersInCheck(),
+	)
 	if host != "" {
-		out.AddHeaders = append(out.AddHeaders, model.Header{Name: "host", Value: host})
+		added = append(added, model.Header{Name: "host", Value: host})
+	}
+	for _, h := range added {
+		out.AddHeaders = append(out.AddHeaders, model.SecretHeader{Name: h.Name, Value: model.NewSensitive(h.Value)})
 	}
 	out.UpstreamOnAllow = r.headerPatterns(p.dot("headersToUpstreamOnAllow"), byHTTP.GetHeadersToUpstreamOnAllow())
 	out.DownstreamOnDeny = r.headerPatterns(p.dot("headersToDownstreamOnDeny"), byHTTP.GetHeadersToDownstreamOnDeny())

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 	mesh "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -82,6 +83,12 @@ func fieldsToProve(t *testing.T) map[protoreflect.FullName]bool {
 	for _, m := range specs() {
 		visit(m.ProtoReflect().Descriptor())
 	}
+	// The detector is always there: by it the environment says whose spans they are.
+	delete(open, "istio.mesh.v1alpha1.MeshConfig.ExtensionProvider.ResourceDetectors.environment")
+	delete(open, "istio.mesh.v1alpha1.MeshConfig.ExtensionProvider.OpenTelemetryTracingProvider.resource_detectors")
+	// Headers that tell who calls go to no others than IN_MESH names.
+	delete(open, "istio.mesh.v1alpha1.ProxyConfig.ProxyHeaders.metadata_exchange_headers")
+	delete(open, "istio.mesh.v1alpha1.ProxyConfig.ProxyHeaders.MetadataExchangeHeaders.mode")
 	return open
 }
 
@@ -103,7 +110,9 @@ func specsOfTestdata(t *testing.T) []proto.Message {
 		OutboundTrafficPolicy: &mesh.MeshConfig_OutboundTrafficPolicy{
 			Mode: mesh.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY,
 		},
-		DefaultConfig:          &mesh.ProxyConfig{ProxyMetadata: map[string]string{idleTimeoutMetadata: "9s"}},
+		DefaultConfig: &mesh.ProxyConfig{
+			ProxyMetadata: map[string]string{idleTimeoutMetadata: "9s"}, GatewayTopology: &mesh.Topology{},
+		},
 		DefaultHttpRetryPolicy: &networking.HTTPRetry{Attempts: 1},
 		MeshMTLS:               &mesh.MeshConfig_TLSConfig{},
 		PathNormalization:      &mesh.MeshConfig_ProxyPathNormalization{},
@@ -131,6 +140,13 @@ func specsOfTestdata(t *testing.T) []proto.Message {
 		},
 	}}
 	specs = append(specs, &mesh.MeshConfig{AccessLogFile: "/dev/stdout"})
+	specs = append(specs, headersSpec(), &mesh.MeshConfig{
+		EnableEnvoyAccessLogService: true,
+		DefaultConfig: &mesh.ProxyConfig{
+			EnvoyAccessLogService: &mesh.RemoteService{Address: "logs.test:9000"},
+		},
+	})
+	specs = append(specs, tracingSpecs()...)
 	for _, file := range cases {
 		for _, d := range documents(t, file) {
 			if spec := specOf(d.Object); spec != nil {
@@ -149,6 +165,22 @@ func specOf(o metav1.Object) proto.Message {
 	}
 	spec, _ := field.Addr().Interface().(proto.Message)
 	return spec
+}
+
+// headersSpec sets each of the headers that proxies set.
+func headersSpec() proto.Message {
+	on := wrapperspb.Bool(true)
+	return &mesh.MeshConfig{DefaultConfig: &mesh.ProxyConfig{ProxyHeaders: &mesh.ProxyConfig_ProxyHeaders{
+		SetCurrentClientCertDetails: &mesh.ProxyConfig_ProxyHeaders_SetCurrentClientCertDetails{Cert: on, Chain: on},
+		RequestId:                   &mesh.ProxyConfig_ProxyHeaders_RequestId{Disabled: on},
+		Server:                      &mesh.ProxyConfig_ProxyHeaders_Server{Disabled: on},
+		AttemptCount:                &mesh.ProxyConfig_ProxyHeaders_AttemptCount{Disabled: on},
+		EnvoyDebugHeaders:           &mesh.ProxyConfig_ProxyHeaders_EnvoyDebugHeaders{Disabled: on},
+		MetadataExchangeHeaders:     &mesh.ProxyConfig_ProxyHeaders_MetadataExchangeHeaders{},
+		PreserveHttp1HeaderCase:     on,
+		XForwardedHost:              &mesh.ProxyConfig_ProxyHeaders_XForwardedHost{Enabled: on},
+		XForwardedPort:              &mesh.ProxyConfig_ProxyHeaders_XForwardedPort{Enabled: on},
+	}}}
 }
 
 // specs are empty specifications of all kinds that have one, and a mesh configuration.
@@ -351,4 +383,63 @@ func scalarsOf(field protoreflect.FieldDescriptor) []protoreflect.Value {
 		return []protoreflect.Value{protoreflect.ValueOfUint64(77)}
 	}
 	panic("no value for a field of kind " + field.Kind().String())
+}
+
+// tracingSpecs are mesh configurations with tracers in them.
+func tracingSpecs() []proto.Message {
+	type provider = mesh.MeshConfig_ExtensionProvider
+	headers := []*mesh.MeshConfig_ExtensionProvider_HttpHeader{{
+		Name: "x-a", HeaderValue: &mesh.MeshConfig_ExtensionProvider_HttpHeader_Value{Value: "a"},
+	}}
+	tags := map[string]*mesh.Tracing_CustomTag{
+		"literal": {Type: &mesh.Tracing_CustomTag_Literal{Literal: &mesh.Tracing_Literal{Value: "a"}}},
+		"environment": {Type: &mesh.Tracing_CustomTag_Environment{
+			Environment: &mesh.Tracing_Environment{Name: "A", DefaultValue: "a"},
+		}},
+		"header": {Type: &mesh.Tracing_CustomTag_Header{Header: &mesh.Tracing_RequestHeader{Name: "x-a"}}},
+	}
+	return []proto.Message{
+		&mesh.MeshConfig{DefaultConfig: &mesh.ProxyConfig{Tracing: &mesh.Tracing{Sampling: 1}}},
+		&mesh.MeshConfig{
+			EnableTracing: true,
+			DefaultConfig: &mesh.ProxyConfig{Tracing: &mesh.Tracing{CustomTags: tags, Tracer: &mesh.Tracing_Zipkin_{
+				Zipkin: &mesh.Tracing_Zipkin{Address: "zipkin.a:9411"},
+			}}},
+		},
+		&mesh.MeshConfig{EnableTracing: true, DefaultConfig: &mesh.ProxyConfig{Tracing: &mesh.Tracing{
+			Tracer: &mesh.Tracing_Datadog_{Datadog: &mesh.Tracing_Datadog{Address: "dd.a:8126"}},
+		}}},
+		&mesh.MeshConfig{
+			DefaultProviders: &mesh.MeshConfig_DefaultProviders{Tracing: []string{"zipkin"}},
+			ExtensionProviders: []*provider{
+				{Name: "prometheus", Provider: &mesh.MeshConfig_ExtensionProvider_Prometheus{}},
+				{Name: "zipkin", Provider: &mesh.MeshConfig_ExtensionProvider_Zipkin{
+					Zipkin: &mesh.MeshConfig_ExtensionProvider_ZipkinTracingProvider{
+						Service: "a.test", Port: 80, Headers: headers,
+					},
+				}},
+				{Name: "datadog", Provider: &mesh.MeshConfig_ExtensionProvider_Datadog{
+					Datadog: &mesh.MeshConfig_ExtensionProvider_DatadogTracingProvider{Service: "a.test", Port: 80},
+				}},
+				{Name: "sky", Provider: &mesh.MeshConfig_ExtensionProvider_Skywalking{
+					Skywalking: &mesh.MeshConfig_ExtensionProvider_SkyWalkingTracingProvider{
+						Service: "a.test", Port: 80,
+					},
+				}},
+				{Name: "otel", Provider: &mesh.MeshConfig_ExtensionProvider_Opentelemetry{
+					Opentelemetry: &mesh.MeshConfig_ExtensionProvider_OpenTelemetryTracingProvider{
+						Service: "a.test", Port: 80,
+						Grpc:              &mesh.MeshConfig_ExtensionProvider_GrpcService{InitialMetadata: headers},
+						ResourceDetectors: &mesh.MeshConfig_ExtensionProvider_ResourceDetectors{},
+					},
+				}},
+				{Name: "otel-http", Provider: &mesh.MeshConfig_ExtensionProvider_Opentelemetry{
+					Opentelemetry: &mesh.MeshConfig_ExtensionProvider_OpenTelemetryTracingProvider{
+						Service: "a.test", Port: 80,
+						Http: &mesh.MeshConfig_ExtensionProvider_HttpService{Headers: headers},
+					},
+				}},
+			},
+		},
+	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/lateen-mesh/lateen/internal/api/cel"
 )
 
 // Operators of Envoy 1.40's format strings. Those of other extensions of Envoy are not among them.
@@ -43,6 +45,7 @@ const (
 )
 
 var (
+	expression   = regexp.MustCompile(`^%CEL\((.*?)\)(:[0-9]{1,6})?%`)
 	operator     = regexp.MustCompile(`^%([A-Z0-9_]+)(\(([^)]*)\))?(:[0-9]{1,6})?%`)
 	printable    = regexp.MustCompile(`^[ -~]*$`)
 	someHeaders  = regexp.MustCompile(`^:?[!#$&'*+.^_|~0-9A-Za-z-]+(\?:?[!#$&'*+.^_|~0-9A-Za-z-]+)?$`)
@@ -61,6 +64,13 @@ func logFormatMistake(text string) string {
 		text = text[at:]
 		if strings.HasPrefix(text, "%%") {
 			text = text[2:]
+			continue
+		}
+		if found := expression.FindStringSubmatch(text); found != nil {
+			if err := cel.Check(found[1]); err != nil {
+				return fmt.Sprintf("gives the operator CEL an expression that %s", err)
+			}
+			text = text[len(found[0]):]
 			continue
 		}
 		found := operator.FindStringSubmatch(text)

@@ -30,14 +30,14 @@ const idleTimeoutMetadata = "ISTIO_META_IDLE_TIMEOUT"
 
 // configMap reads the mesh configuration field by field: a wrong field affects no other. If the
 // configuration cannot be read at all, unknown destinations are closed, because it may have said
-// so. Other ConfigMaps are ignored, but for the one with fetched keys.
+// so. Of other ConfigMaps the one with fetched keys counts, and authorities that a ConfigMap holds.
 func (r *reader) configMap(in *corev1.ConfigMap) []Object {
 	switch r.object {
 	case r.converter.MeshKey():
 	case r.converter.KeySetsKey():
 		return r.keySets(in)
 	default:
-		return r.ignore()
+		return r.certificateBundle(in)
 	}
 	out := r.converter.defaults
 	p := path("data." + meshConfigKey)
@@ -79,7 +79,7 @@ func (r *reader) parseMesh(p path, text string) (*mesh.MeshConfig, bool) {
 		)
 		return nil, false
 	}
-	spec := &mesh.MeshConfig{}
+	spec := &mesh.MeshConfig{EnableTracing: true} // Istio's default
 	for _, name := range sortedKeys(fields) {
 		one, err := json.Marshal(map[string]json.RawMessage{name: fields[name]})
 		part := &mesh.MeshConfig{}
@@ -95,6 +95,9 @@ func (r *reader) parseMesh(p path, text string) (*mesh.MeshConfig, bool) {
 				spec.OutboundTrafficPolicy = &mesh.MeshConfig_OutboundTrafficPolicy{}
 			}
 			continue
+		}
+		if name == "enableTracing" || name == "enable_tracing" {
+			spec.EnableTracing = false // to merge false has no effect
 		}
 		proto.Merge(spec, part)
 	}
@@ -132,6 +135,7 @@ func (r *reader) meshOf(p path, in *mesh.MeshConfig, out *model.MeshConfig) {
 	if d := r.duration(p.dot("connectTimeout"), in.GetConnectTimeout()); d != 0 {
 		out.ConnectTimeout = d
 	}
+	r.dnsRefresh(p.dot("dnsRefreshRate"), in.GetDnsRefreshRate(), out)
 	if in.GetDefaultHttpRetryPolicy() != nil {
 		at, start := p.dot("defaultHttpRetryPolicy"), r.mark()
 		retries := r.retryPolicy(at, in.GetDefaultHttpRetryPolicy())
@@ -159,14 +163,29 @@ func (r *reader) meshOf(p path, in *mesh.MeshConfig, out *model.MeshConfig) {
 	out.DestinationRuleExport = r.exports(
 		p.dot("defaultDestinationRuleExportTo"), in.GetDefaultDestinationRuleExportTo(), out.DestinationRuleExport,
 	)
-	out.AccessLogs = r.accessLogs(p, in)
 	out.Metrics = r.metrics(p, in)
+	r.accessLogs(p, in, out)
+	r.tracing(p, in, out)
+	out.PrometheusProviders = prometheusProviders(in)
 	if in.GetLocalityLbSetting() != nil {
 		out.Locality = r.localityLB(p.dot("localityLbSetting"), in.GetLocalityLbSetting())
 	}
 	out.Locality = r.pools.localities.Canonical(out.Locality)
 	r.ingressConfig(p, in, &out.Ingress)
 	r.proxyConfig(p.dot("defaultConfig"), in.GetDefaultConfig(), out)
+}
+
+// dnsRefresh reads how often names are looked up. Envoy refuses a cluster with a millisecond or
+// less, so such a value leaves the default.
+func (r *reader) dnsRefresh(p path, in *durationpb.Duration, out *model.MeshConfig) {
+	d := r.duration(p, in)
+	if d == time.Millisecond {
+		r.fail(p, d, "is too short for Envoy", "a duration of more than 1ms")
+		return
+	}
+	if d != 0 {
+		out.DNSRefresh = d
+	}
 }
 
 // trustDomains reads the trust domains of the mesh. A wrong one is left out.
@@ -234,11 +253,31 @@ func (r *reader) meshOutbound(p path, in *mesh.MeshConfig_OutboundTrafficPolicy)
 	return model.OutboundPolicy{RegistryOnly: true}
 }
 
+// gatewayTopology reads what stands in front of gateways. What is no way to treat the header of
+// clients' certificates leaves the standard, which believes no client.
+func (r *reader) gatewayTopology(p path, in *mesh.Topology) model.GatewayTopology {
+	details := in.GetForwardClientCertDetails()
+	header, known := model.ClientCertHeaderOf(details.String())
+	if !known {
+		r.fail(
+			p.dot("forwardClientCertDetails"), details, "is no way to forward certificates; SANITIZE_SET is in force",
+			model.ClientCertHeaders,
+		)
+	}
+	return model.GatewayTopology{
+		TrustedProxies: in.GetNumTrustedProxies(), ClientCert: header, ProxyProtocol: in.GetProxyProtocol() != nil,
+	}
+}
+
 func (r *reader) proxyConfig(p path, in *mesh.ProxyConfig, out *model.MeshConfig) {
+	out.GatewayTopology = r.gatewayTopology(p.dot("gatewayTopology"), in.GetGatewayTopology())
+	out.Headers = r.proxyHeaders(p.dot("proxyHeaders"), in.GetProxyHeaders())
 	at := p.dot("proxyMetadata")
 	for _, key := range sortedKeys(in.GetProxyMetadata()) {
 		if key != idleTimeoutMetadata {
-			r.warn(at.key(key), nil, notYet, "")
+			if !r.converter.injects {
+				r.warn(at.key(key), nil, notYet, "")
+			}
 			continue
 		}
 		text := in.GetProxyMetadata()[key]

@@ -1,6 +1,8 @@
 package convert
 
 import (
+	"slices"
+
 	mesh "istio.io/api/mesh/v1alpha1"
 	"sigs.k8s.io/yaml"
 )
@@ -10,16 +12,11 @@ import (
 // one that every mesh has, so a configuration without the field is one that nobody has turned off.
 // An empty list turns them off (hasEmptyMetrics).
 func (r *reader) metrics(p path, in *mesh.MeshConfig) bool {
-	known := map[string]bool{defaultProvider: true}
-	for _, provider := range in.GetExtensionProviders() {
-		if provider.GetPrometheus() != nil {
-			known[provider.GetName()] = true
-		}
-	}
+	known := append(prometheusProviders(in), defaultProvider)
 	names := in.GetDefaultProviders().GetMetrics()
 	on := len(names) == 0
 	for i, name := range names {
-		if known[name] {
+		if slices.Contains(known, name) {
 			on = true
 			continue
 		}

@@ -251,8 +251,8 @@ func isLabel(key, value string) bool {
 		!strings.ContainsFunc(key, punctuation("-_./")) && !strings.ContainsFunc(value, punctuation("-_."))
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
+func sortedKeys[K ~string, V any](m map[K]V) []K {
+	keys := make([]K, 0, len(m))
 	for k := range m {
 		keys = append(keys, k)
 	}

@@ -17,6 +17,8 @@ type pools struct {
 	localities    *model.Pool[model.LocalityLB]
 	extAuthz      *model.Pool[model.ExtAuthz]
 	accessLogs    *model.Pool[model.AccessLog]
+	tracers       *model.Pool[model.Tracer]
+	stated        *model.Pool[model.Stated]
 	authorization *model.Pool[model.AuthorizationRules]
 	tokens        *model.Pool[model.TokenRule]
 }
@@ -36,6 +38,8 @@ func newPools() *pools {
 		localities:    model.NewPool[model.LocalityLB](),
 		extAuthz:      model.NewPool[model.ExtAuthz](),
 		accessLogs:    model.NewPool[model.AccessLog](),
+		tracers:       model.NewPool[model.Tracer](),
+		stated:        model.NewPool[model.Stated](),
 		authorization: model.NewPool[model.AuthorizationRules](),
 		tokens:        model.NewPool[model.TokenRule](),
 	}

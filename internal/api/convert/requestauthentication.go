@@ -20,12 +20,8 @@ func (r *reader) requestAuthentication(in *securityv1.RequestAuthentication) []O
 	spec := &in.Spec
 	p := path("spec")
 	policy := &model.RequestAuthentication{Meta: r.meta}
-	selector, usable := r.selector(p.dot("selector.matchLabels"), spec.GetSelector().GetMatchLabels())
-	policy.Selector = selector
-	if len(spec.GetTargetRefs()) > 0 || spec.GetTargetRef() != nil {
-		r.fail(p.dot("targetRefs"), nil, attachedElsewhere, "a selector")
-		return nil
-	}
+	selection, usable := r.selection(p, spec)
+	policy.Selection = selection
 	for i, rule := range spec.GetJwtRules() {
 		at, start := p.dot("jwtRules").at(i), r.mark()
 		if rule.GetIssuer() == "" {

@@ -18,7 +18,8 @@ import (
 
 // Keys of Secrets: those of Kubernetes' own type, and Istio's of any type.
 const (
-	tlsChain, tlsKey, tlsAuthorities, tlsRevoked     = corev1.TLSCertKey, corev1.TLSPrivateKeyKey, "ca.crt", "ca.crl"
+	tlsChain, tlsKey, tlsAuthorities, tlsRevoked = corev1.TLSCertKey, corev1.TLSPrivateKeyKey,
+		kinds.AuthoritiesKey, "ca.crl"
 	istioChain, istioKey, istioAuthorities, istioCRL = "cert", "key", "cacert", "crl"
 )
 

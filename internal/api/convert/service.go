@@ -37,6 +37,10 @@ func (r *reader) service(in *corev1.Service) []Object {
 		r.externalName(p.dot("externalName"), in.Spec.ExternalName, s)
 	} else {
 		s.Addresses, s.ExternalIPs = r.serviceAddresses(p, &in.Spec)
+		// A manifest that no API server has seen has no cluster IP, and nobody assigns an address.
+		if s.Balanced = in.Spec.Type == corev1.ServiceTypeLoadBalancer && len(s.Addresses) > 0; s.Balanced {
+			s.Balancers = r.balancers(in.Status.LoadBalancer.Ingress)
+		}
 	}
 	return []Object{s}
 }
@@ -132,6 +136,21 @@ func (r *reader) serviceAddresses(p path, spec *corev1.ServiceSpec) (all, extern
 	return sorted(append(all, external...)), sorted(external)
 }
 
+// balancers returns the addresses of a load balancer, and its names where it has no address.
+func (r *reader) balancers(list []corev1.LoadBalancerIngress) (all []string) {
+	for i, in := range list {
+		p := path("status.loadBalancer.ingress").at(i)
+		if in.IP != "" {
+			if a, ok := r.unicastAddress(p.dot("ip"), in.IP); ok {
+				all = append(all, a)
+			}
+		} else if host, ok := r.literal(p.dot("hostname"), in.Hostname, false); ok {
+			all = append(all, string(host))
+		}
+	}
+	return model.SortedDistinct(all)
+}
+
 // servicePorts reads ports in their order, UDP last: if TCP and UDP share a number, lookups find
 // TCP.
 func (r *reader) servicePorts(p path, list []corev1.ServicePort) []model.ServicePort {
@@ -178,7 +197,7 @@ func (r *reader) servicePort(p path, in corev1.ServicePort) (model.ServicePort, 
 	if !ok || !r.portName(p.dot("name"), in.Name) {
 		return model.ServicePort{}, false
 	}
-	out := model.ServicePort{Name: in.Name, Port: number, Protocol: servicePortProtocol(in), Target: number}
+	out := model.ServicePort{Name: in.Name, Port: number, Protocol: ServicePortProtocol(in), Target: number}
 	switch {
 	case in.TargetPort.Type == intstr.String && in.TargetPort.StrVal != "":
 		if !isName(in.TargetPort.StrVal) {

@@ -25,6 +25,12 @@ func usedFields(message protoreflect.FullName) (string, bool) {
 	if name, ok := strings.CutPrefix(string(message), "istio.security.v1beta1."); ok {
 		return securityFields(name)
 	}
+	if name, ok := strings.CutPrefix(string(message), "istio.telemetry.v1alpha1."); ok {
+		return telemetryFields(name)
+	}
+	if name, ok := strings.CutPrefix(string(message), "istio.networking.v1beta1."); ok {
+		return startFields(name)
+	}
 	if name, ok := strings.CutPrefix(string(message), mesh); ok {
 		return meshFields(name)
 	}
@@ -216,55 +222,47 @@ func securityFields(message string) (string, bool) {
 	return "", false
 }
 
-func meshFields(message string) (string, bool) {
+// startFields has the messages under ProxyConfig, the kind.
+func startFields(message string) (string, bool) {
 	switch message {
-	case "MeshConfig":
-		return "outbound_traffic_policy connect_timeout default_http_retry_policy proxy_http_port " +
-			"default_service_export_to " +
-			"default_virtual_service_export_to default_destination_rule_export_to root_namespace " +
-			"access_log_file access_log_format access_log_encoding default_providers default_config " +
-			"ingress_class ingress_service ingress_controller_mode ingress_selector " +
-			"locality_lb_setting enable_auto_mtls " +
-			"trust_domain trust_domain_aliases mesh_mTLS tls_defaults " +
-			"extension_providers path_normalization ca_certificates", true
-	case "MeshConfig.CertificateData":
-		return "pem spiffe_bundle_url cert_signers trust_domains", true
-	case "MeshConfig.ProxyPathNormalization":
-		return "normalization", true
-	case "MeshConfig.ExtensionProvider":
-		return "name envoy_ext_authz_http envoy_ext_authz_grpc " +
-			"envoy_file_access_log envoy_http_als envoy_tcp_als envoy_otel_als prometheus", true
-	case "MeshConfig.ExtensionProvider.PrometheusMetricsProvider":
-		return "", true
-	case "MeshConfig.DefaultProviders":
-		return "access_logging metrics", true
-	case "MeshConfig.ExtensionProvider.EnvoyFileAccessLogProvider":
-		return "path log_format omit_empty_values", true
-	case "MeshConfig.ExtensionProvider.EnvoyHttpGrpcV3LogProvider":
-		return "service port log_name filter_state_objects_to_log additional_request_headers_to_log " +
-			"additional_response_headers_to_log additional_response_trailers_to_log", true
-	case "MeshConfig.ExtensionProvider.EnvoyTcpGrpcV3LogProvider":
-		return "service port log_name filter_state_objects_to_log", true
-	case "MeshConfig.ExtensionProvider.EnvoyOpenTelemetryLogProvider":
-		return "service port log_name log_format", true
-	case "MeshConfig.ExtensionProvider.EnvoyFileAccessLogProvider.LogFormat",
-		"MeshConfig.ExtensionProvider.EnvoyOpenTelemetryLogProvider.LogFormat":
-		return "text labels", true
-	case "MeshConfig.ExtensionProvider.EnvoyExternalAuthorizationHttpProvider":
-		return "service port timeout path_prefix fail_open clear_route_cache status_on_error " +
-			"include_headers_in_check include_request_headers_in_check include_additional_headers_in_check " +
-			"include_request_body_in_check headers_to_upstream_on_allow headers_to_downstream_on_deny " +
-			"headers_to_downstream_on_allow", true
-	case "MeshConfig.ExtensionProvider.EnvoyExternalAuthorizationGrpcProvider":
-		return "service port timeout fail_open clear_route_cache status_on_error include_request_body_in_check", true
-	case "MeshConfig.ExtensionProvider.EnvoyExternalAuthorizationRequestBody":
-		return "max_request_bytes allow_partial_message pack_as_bytes", true
-	case "MeshConfig.TLSConfig":
-		return "min_protocol_version cipher_suites ecdh_curves", true
-	case "MeshConfig.OutboundTrafficPolicy":
-		return "mode tls", true
 	case "ProxyConfig":
-		return "proxy_metadata", true
+		return "selector concurrency environment_variables image", true
+	case "ProxyImage":
+		return "image_type", true
+	}
+	return "", false
+}
+
+// telemetryFields has the messages under Telemetry.
+func telemetryFields(message string) (string, bool) {
+	switch message {
+	case "Telemetry":
+		return "selector targetRef targetRefs tracing metrics access_logging", true
+	case "Tracing":
+		return "match providers random_sampling_percentage disable_span_reporting custom_tags " +
+			"use_request_id_for_trace_sampling enable_istio_tags disable_context_propagation", true
+	case "Tracing.TracingSelector", "AccessLogging.LogSelector":
+		return "mode", true
+	case "Tracing.CustomTag":
+		return "literal environment header formatter", true
+	case "Tracing.Literal", "Tracing.Formatter":
+		return "value", true
+	case "Tracing.Environment", "Tracing.RequestHeader":
+		return "name default_value", true
+	case "ProviderRef":
+		return "name", true
+	case "Metrics":
+		return "providers overrides reporting_interval", true
+	case "MetricsOverrides":
+		return "match disabled tag_overrides", true
+	case "MetricsOverrides.TagOverride":
+		return "operation value", true
+	case "MetricSelector":
+		return "metric custom_metric mode", true
+	case "AccessLogging":
+		return "match providers disabled filter", true
+	case "AccessLogging.Filter":
+		return "expression", true
 	}
 	return "", false
 }
@@ -284,13 +282,26 @@ func (r *reader) reportUnused(p path, m protoreflect.Message) {
 		}
 		at := p.dot(field.JSONName())
 		if !hasWord(used, string(field.Name())) {
-			if !r.hasErrorAbove(at) {
+			passedOn := r.converter.injects && isOfStart(field)
+			if !passedOn && !r.hasErrorAbove(at) {
 				r.warn(at, scalar(field, m.Get(field)), notYet, "")
 			}
 			continue
 		}
 		r.reportUnusedBelow(at, field, m.Get(field))
 	}
+}
+
+// isOfStart reports whether a field of defaultConfig is read when a proxy starts, by the injection
+// or its agent.
+func isOfStart(field protoreflect.FieldDescriptor) bool {
+	const fields = "config_path binary_path service_cluster tracing_service_name drain_duration " +
+		"termination_drain_duration discovery_address proxy_admin_port status_port concurrency " +
+		"control_plane_auth_policy runtime_values extra_stat_tags file_flush_interval file_flush_min_size_kb " +
+		"stats_compression proxy_stats_matcher connection_settings envoy_metrics_service image interception_mode " +
+		"hold_application_until_proxy_starts stat_name_length"
+	return field.ContainingMessage().FullName() == "istio.mesh.v1alpha1.ProxyConfig" &&
+		hasWord(fields, string(field.Name()))
 }
 
 func (r *reader) reportUnusedBelow(p path, field protoreflect.FieldDescriptor, v protoreflect.Value) {

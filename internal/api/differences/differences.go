@@ -2,7 +2,7 @@
 // reports: objects that are in force, and may do something else than before. lateen precheck looks
 // each object up in it. docs/reference/differences.md explains the rows.
 //
-// It may import api/kinds and source.
+// It may import api/convert, api/kinds, api/model and source.
 package differences
 
 import (
@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	networking "istio.io/api/networking/v1alpha3"
 	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,6 +39,28 @@ func All() []Difference { return slices.Clone(rows) }
 
 var rows = []Difference{
 	{
+		Name: "request-authentication-private-keys", Kind: kinds.RequestAuthentication,
+		Fields: of(privateKeys),
+		Istiod: "fetches keys from any address",
+		Lateen: "fetches them from public addresses alone, and refuses the rule's tokens until it has them",
+		Want: "the network of the issuer's address in LATEEN_JWKS_PRIVATE_NETWORKS " +
+			"(--set pilot.env.LATEEN_JWKS_PRIVATE_NETWORKS=10.0.0.0/8)",
+	},
+	{
+		Name: "service-entry-dns-locality", Kind: kinds.ServiceEntry,
+		Fields: of(localitiesByDNS),
+		Istiod: "prefers endpoints near the caller, as localityLbSetting says",
+		Lateen: "calls endpoints that Envoy looks up itself wherever they are",
+		Want:   "resolution STATIC where the locality counts",
+	},
+	{
+		Name: "service-entry-dns-mutual-tls", Kind: kinds.ServiceEntry,
+		Fields: of(mutualTLSByDNS),
+		Istiod: "calls the endpoint in mutual TLS",
+		Lateen: "calls endpoints that Envoy looks up itself in plaintext",
+		Want:   "resolution STATIC, or a DestinationRule for the host with tls of mode ISTIO_MUTUAL",
+	},
+	{
 		Name: "service-external-ips", Kind: kinds.Service,
 		Fields: of(func(s *corev1.Service) []Field {
 			if s.Spec.ClusterIP == corev1.ClusterIPNone || len(s.Spec.ExternalIPs) == 0 {
@@ -50,6 +71,20 @@ var rows = []Difference{
 		Istiod: "leaves calls from the mesh to these addresses to kube-proxy",
 		Lateen: "routes them as calls to the cluster IP, in mutual TLS where the mesh has it",
 		Want:   "no externalIPs that workloads of the mesh call past the Service's policies",
+	},
+	{
+		Name: "service-persistent-session", Kind: kinds.Service,
+		Fields: of(persistentSession),
+		Istiod: "keeps a client with the endpoint that it began with, while it drains too",
+		Lateen: "does not read it",
+		Want:   "a DestinationRule with loadBalancer.consistentHash.httpCookie",
+	},
+	{
+		Name: "service-topology-mode", Kind: kinds.Service,
+		Fields: of(topologyMode),
+		Istiod: "does not read it",
+		Lateen: "calls the endpoints that the hints of EndpointSlices name for the caller's zone",
+		Want:   "Disabled, where all zones are to be called",
 	},
 	{
 		Name: "tls-defaults-version", Kind: kinds.ConfigMap,
@@ -124,52 +159,6 @@ func Of(o metav1.Object, key source.Key) []source.Problem {
 		}
 	}
 	return found
-}
-
-// Entries returns what works otherwise than in istiod among the ServiceEntries of a cluster: for
-// one host in one namespace istiod unites the endpoints of all, Lateen those of entries that agree.
-func Entries(all []*networkingv1.ServiceEntry) []source.Problem {
-	type place struct{ namespace, host string }
-	first := map[place]*networkingv1.ServiceEntry{}
-	var found []source.Problem
-	for _, e := range all {
-		for i, host := range e.Spec.GetHosts() {
-			p := place{e.Namespace, strings.ToLower(host)}
-			known := first[p]
-			switch {
-			case known == nil:
-				first[p] = e
-			case !agree(&known.Spec, &e.Spec):
-				found = append(found, source.Problem{
-					Severity: source.Warning,
-					Object:   source.Key{Kind: kinds.ServiceEntry, Namespace: e.Namespace, Name: e.Name},
-					Path:     at("spec.hosts", i), Value: host,
-					Message: "ServiceEntry " + known.Namespace + "/" + known.Name + " has this host too; istiod " +
-						"unites their endpoints; Lateen gives the host to the older one, as they do not agree",
-					Want: "the same resolution, location, workloadSelector, exportTo and subjectAltNames, or " +
-						"another host",
-				})
-			}
-		}
-	}
-	return found
-}
-
-// agree reports whether two ServiceEntries for one host are one service (mesh/state, entries.go).
-func agree(a, o *networking.ServiceEntry) bool {
-	sorted := func(list []string) []string { return slices.Sorted(slices.Values(list)) }
-	same := func(a, o []string) bool { return slices.Equal(sorted(a), sorted(o)) }
-	labels, others := a.GetWorkloadSelector().GetLabels(), o.GetWorkloadSelector().GetLabels()
-	if len(labels) != len(others) {
-		return false
-	}
-	for k, v := range labels {
-		if others[k] != v {
-			return false
-		}
-	}
-	return a.GetResolution() == o.GetResolution() && a.GetLocation() == o.GetLocation() &&
-		same(a.GetExportTo(), o.GetExportTo()) && same(a.GetSubjectAltNames(), o.GetSubjectAltNames())
 }
 
 func at(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }

@@ -6,9 +6,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	networking "istio.io/api/networking/v1alpha3"
+	security "istio.io/api/security/v1beta1"
 	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
+	securityv1 "istio.io/client-go/pkg/apis/security/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/lateen-mesh/lateen/internal/api/differences"
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
@@ -25,12 +28,70 @@ func mesh(text string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{Data: map[string]string{"mesh": text}}
 }
 
+func annotated(name, value string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{name: value}}}
+}
+
+func labelled(name, value string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{name: value}}}
+}
+
+func endpoints(r networking.ServiceEntry_Resolution, all ...*networking.WorkloadEntry) *networkingv1.ServiceEntry {
+	e := &networkingv1.ServiceEntry{}
+	e.Spec.Resolution, e.Spec.Endpoints = r, all
+	return e
+}
+
+// tokens is a RequestAuthentication with rules, which are fields in YAML.
+func tokens(rules ...string) *securityv1.RequestAuthentication {
+	r := &securityv1.RequestAuthentication{}
+	for _, text := range rules {
+		rule := &security.JWTRule{}
+		if err := yaml.Unmarshal([]byte(text), rule); err != nil {
+			panic(err)
+		}
+		r.Spec.JwtRules = append(r.Spec.JwtRules, rule)
+	}
+	return r
+}
+
 // Each row finds the fields that depend on it, and nothing in an object that does not.
 func TestRowsFindWhatDependsOnThem(t *testing.T) {
 	cases := map[string]struct {
 		affected, other metav1.Object
 		path            string
 	}{
+		"request-authentication-private-keys": {
+			tokens("issuer: https://a.test", "{issuer: a, jwksUri: http://keycloak.auth.svc:8080/keys}"),
+			tokens("{issuer: https://a.test}", "{issuer: a, jwks: '{}'}",
+				"{issuer: a, jwksUri: 'https://b.test/keys'}"),
+			"spec.jwtRules[1].jwksUri",
+		},
+		"service-entry-dns-locality": {
+			endpoints(networking.ServiceEntry_DNS, &networking.WorkloadEntry{Address: "a.test", Locality: "eu/a"},
+				&networking.WorkloadEntry{Address: "b.test", Locality: "us/a"}),
+			endpoints(networking.ServiceEntry_STATIC, &networking.WorkloadEntry{Address: "192.0.2.1", Locality: "eu/a"},
+				&networking.WorkloadEntry{Address: "192.0.2.2", Locality: "us/a"}),
+			"spec.endpoints[1].locality",
+		},
+		"service-entry-dns-mutual-tls": {
+			endpoints(networking.ServiceEntry_DNS, &networking.WorkloadEntry{Address: "a.test"},
+				&networking.WorkloadEntry{Address: "b.test", ServiceAccount: "b"}),
+			endpoints(networking.ServiceEntry_DNS, &networking.WorkloadEntry{
+				Address: "a.test", ServiceAccount: "a",
+				Labels: map[string]string{"security.istio.io/tlsMode": "disabled"},
+			}),
+			"spec.endpoints[1]",
+		},
+		"service-persistent-session": {
+			labelled("istio.io/persistent-session", "a"), labelled("app", "a"),
+			"metadata.labels[istio.io/persistent-session]",
+		},
+		"service-topology-mode": {
+			annotated("service.kubernetes.io/topology-mode", "Auto"),
+			annotated("service.kubernetes.io/topology-mode", "Disabled"),
+			"metadata.annotations[service.kubernetes.io/topology-mode]",
+		},
 		"service-external-ips": {
 			&corev1.Service{Spec: corev1.ServiceSpec{ExternalIPs: []string{"192.0.2.1"}}},
 			&corev1.Service{Spec: corev1.ServiceSpec{ClusterIP: "None", ExternalIPs: []string{"192.0.2.1"}}},
@@ -60,35 +121,4 @@ func TestRowsFindWhatDependsOnThem(t *testing.T) {
 	}
 	require.True(t, slices.IsSorted(names))
 	require.Len(t, cases, len(names))
-}
-
-func entry(namespace, name string, change func(*networking.ServiceEntry)) *networkingv1.ServiceEntry {
-	e := &networkingv1.ServiceEntry{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	e.Spec.Hosts = []string{"api.test"}
-	change(&e.Spec)
-	return e
-}
-
-func TestEntriesOfOneHostHaveToAgree(t *testing.T) {
-	same := func(*networking.ServiceEntry) {}
-	selecting := func(e *networking.ServiceEntry) {
-		e.WorkloadSelector = &networking.WorkloadSelector{Labels: map[string]string{"app": "a"}}
-	}
-	require.Empty(t, differences.Entries([]*networkingv1.ServiceEntry{
-		entry("default", "a", same), entry("default", "b", same), entry("other", "c", selecting),
-	}))
-	for _, differs := range []func(*networking.ServiceEntry){
-		selecting,
-		func(e *networking.ServiceEntry) { e.Resolution = networking.ServiceEntry_DNS },
-		func(e *networking.ServiceEntry) { e.Location = networking.ServiceEntry_MESH_INTERNAL },
-		func(e *networking.ServiceEntry) { e.ExportTo = []string{"."} },
-		func(e *networking.ServiceEntry) { e.SubjectAltNames = []string{"b.test"} },
-	} {
-		found := differences.Entries([]*networkingv1.ServiceEntry{
-			entry("default", "a", same), entry("default", "b", differs),
-		})
-		require.Len(t, found, 1)
-		require.Equal(t, "b", found[0].Object.Name)
-		require.Contains(t, found[0].Message, "default/a")
-	}
 }

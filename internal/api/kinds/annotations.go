@@ -15,6 +15,8 @@ const (
 	HealthAnnotation = "proxy.istio.io/health-checks-enabled"
 	// TemplatesAnnotation lists the injection templates of a pod. That of a gateway is "gateway".
 	TemplatesAnnotation = "inject.istio.io/templates"
+	// ServiceTypeAnnotation says the type of the Service that is deployed for a Gateway.
+	ServiceTypeAnnotation = "networking.istio.io/service-type"
 	// DryRunAnnotation turns an AuthorizationPolicy into one that decides nothing.
 	DryRunAnnotation = "istio.io/dry-run"
 	// AppAddressAnnotation and OutboundAddressAnnotation give a pod of a local mesh its own
@@ -35,6 +37,6 @@ func UsedAnnotations() []string {
 	return []string{
 		ExportAnnotation, DistributionAnnotation, TopologyAnnotation, HintsAnnotation,
 		AppAddressAnnotation, OutboundAddressAnnotation, ClassAnnotation, HealthAnnotation, TemplatesAnnotation,
-		DryRunAnnotation, IdentitiesAnnotation, AccountsAnnotation,
+		DryRunAnnotation, ServiceTypeAnnotation, IdentitiesAnnotation, AccountsAnnotation,
 	}
 }

@@ -10,8 +10,15 @@ import (
 )
 
 // Kind is the Kubernetes kind of an object, as in its manifest ("Service", "VirtualService"). Kinds
-// that Lateen reads have distinct names, so the API group is not part of it.
+// that Lateen reads have distinct names, so the API group is not part of it. The one exception is
+// KubernetesGateway.
 type Kind string
+
+// Name returns the kind as manifests have it, without the group that tells some kinds apart.
+func (k Kind) Name() string {
+	name, _, _ := strings.Cut(string(k), ".")
+	return name
+}
 
 // NewObject returns an empty object of the type that Changes of this kind hold, or nil for a kind
 // that Lateen does not read.
@@ -96,6 +103,8 @@ const (
 	Conditions
 	// Address: the addresses of the gateways that serve it.
 	Address
+	// Attachments: what the Gateway API specifies for its kinds.
+	Attachments
 )
 
 // NameRule is a rule of Kubernetes for names.

@@ -9,8 +9,7 @@ const GatewayAPIGroup = "gateway.networking.k8s.io"
 // Kubernetes source asks for the names of their objects, so that each of them is reported. Their
 // descriptors have no Go type.
 //
-// GatewayClass and IstioOperator are left out: they have no effect on traffic by themselves, and
-// other programs own them.
+// IstioOperator is left out: it has no effect on traffic by itself, and other programs own it.
 func Reported() []*Descriptor { return slices.Clone(tableIndex().reported) }
 
 // WithStatusOf returns the descriptor of a kind that Lateen reads or reports. For others no field
@@ -30,21 +29,11 @@ func WithStatusOf(k Kind) *Descriptor {
 func reported() []Descriptor {
 	return []Descriptor{
 		istioReported("EnvoyFilter", "envoyfilters", NetworkingGroup, "v1alpha3"),
-		istioReported("ProxyConfig", "proxyconfigs", NetworkingGroup, "v1beta1", "v1"),
 		istioReported("WorkloadGroup", "workloadgroups", NetworkingGroup, "v1", "v1beta1", "v1alpha3"),
-		istioReported("Telemetry", "telemetries", TelemetryGroup, "v1", "v1alpha1"),
 		istioReported("TrafficExtension", "trafficextensions", ExtensionsGroup, "v1alpha1"),
 		istioReported("WasmPlugin", "wasmplugins", ExtensionsGroup, "v1alpha1"),
 
-		gatewayAPI("BackendTLSPolicy", "backendtlspolicies", "v1", "v1alpha3", "v1alpha2"),
-		gatewayAPI("Gateway", "gateways", "v1", "v1beta1"),
-		gatewayAPI("GRPCRoute", "grpcroutes", "v1", "v1alpha2"),
-		gatewayAPI("HTTPRoute", "httproutes", "v1", "v1beta1"),
-		gatewayAPI("ListenerSet", "listenersets", "v1"),
-		gatewayAPI("ReferenceGrant", "referencegrants", "v1beta1", "v1", "v1alpha2"),
-		gatewayAPI("TCPRoute", "tcproutes", "v1alpha2"),
-		gatewayAPI("TLSRoute", "tlsroutes", "v1", "v1alpha3", "v1alpha2"),
-		gatewayAPI("UDPRoute", "udproutes", "v1alpha2"),
+		gatewayAPIReported("UDPRoute", "udproutes", "v1", "v1alpha2"),
 	}
 }
 
@@ -55,13 +44,8 @@ func istioReported(kind Kind, resource, group string, versions ...string) Descri
 	}
 }
 
-// gatewayAPI makes the line of a kind of the Gateway API. Its status belongs to the controller that
-// its GatewayClass names, so Lateen writes none. The group is part of the name of a kind that Istio
-// has too.
-func gatewayAPI(kind Kind, resource string, versions ...string) Descriptor {
-	if kind == Gateway {
-		kind += "." + GatewayAPIGroup
-	}
+// gatewayAPIReported makes the line of a kind of the Gateway API. Lateen writes no status of it.
+func gatewayAPIReported(kind Kind, resource string, versions ...string) Descriptor {
 	return Descriptor{
 		Kind: kind, API: API{Group: GatewayAPIGroup, Versions: versions, Custom: true}, Resource: resource,
 		Watch: Watch{Optional: true},

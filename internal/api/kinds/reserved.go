@@ -9,6 +9,9 @@ import (
 // Revisions append a dash and their name.
 const ServingSecret = "lateen-serving-cert"
 
+// AuthoritiesKey is the key of a ConfigMap or a Secret with the certificates of authorities.
+const AuthoritiesKey = "ca.crt"
+
 // KeySetsConfigMap returns the name of the ConfigMap with the keys that a control plane has
 // fetched, beside the one with its mesh configuration: each revision has one of its own.
 func KeySetsConfigMap(meshConfig string) string {

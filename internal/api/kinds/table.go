@@ -2,12 +2,15 @@ package kinds
 
 import (
 	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
+	networkingv1beta1 "istio.io/client-go/pkg/apis/networking/v1beta1"
 	securityv1 "istio.io/client-go/pkg/apis/security/v1"
+	telemetryv1 "istio.io/client-go/pkg/apis/telemetry/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingk8s "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
 // The groups of Istio's API.
@@ -49,6 +52,20 @@ const (
 	AuthorizationPolicy   Kind = "AuthorizationPolicy"
 	PeerAuthentication    Kind = "PeerAuthentication"
 	RequestAuthentication Kind = "RequestAuthentication"
+	Telemetry             Kind = "Telemetry"
+	ProxyConfig           Kind = "ProxyConfig"
+
+	GatewayClass Kind = "GatewayClass"
+	// KubernetesGateway is the Gateway of the Gateway API. Its group is a part of the name, because
+	// Istio has a kind of this name too.
+	KubernetesGateway Kind = "Gateway." + GatewayAPIGroup
+	HTTPRoute         Kind = "HTTPRoute"
+	GRPCRoute         Kind = "GRPCRoute"
+	TLSRoute          Kind = "TLSRoute"
+	TCPRoute          Kind = "TCPRoute"
+	ReferenceGrant    Kind = "ReferenceGrant"
+	BackendTLSPolicy  Kind = "BackendTLSPolicy"
+	ListenerSet       Kind = "ListenerSet"
 )
 
 // table has a line for each kind that Lateen reads.
@@ -58,7 +75,14 @@ func table() []Descriptor {
 	discovery := API{Group: discoveryv1.GroupName, Versions: []string{"v1"}}
 	kubernetes := API{Group: networkingk8s.GroupName, Versions: []string{"v1"}}
 	networking := API{Group: NetworkingGroup, Versions: []string{"v1", "v1beta1", "v1alpha3"}, Custom: true}
+	starts := API{Group: NetworkingGroup, Versions: []string{"v1beta1", "v1"}, Custom: true}
 	security := API{Group: SecurityGroup, Versions: []string{"v1", "v1beta1"}, Custom: true}
+	telemetry := API{Group: TelemetryGroup, Versions: []string{"v1", "v1alpha1"}, Custom: true}
+	gateways := API{Group: GatewayAPIGroup, Versions: []string{"v1", "v1beta1"}, Custom: true}
+	grpc := API{Group: GatewayAPIGroup, Versions: []string{"v1", "v1alpha2"}, Custom: true}
+	tls := API{Group: GatewayAPIGroup, Versions: []string{"v1", "v1alpha3", "v1alpha2"}, Custom: true}
+	stable := API{Group: GatewayAPIGroup, Versions: []string{"v1"}, Custom: true}
+	grants := API{Group: GatewayAPIGroup, Versions: []string{"v1beta1", "v1"}, Custom: true}
 
 	return []Descriptor{
 		{
@@ -142,6 +166,48 @@ func table() []Descriptor {
 			Kind: RequestAuthentication, API: security, Resource: "requestauthentications",
 			New: object[securityv1.RequestAuthentication], Protects: true,
 		}),
+		istio(Descriptor{
+			Kind: Telemetry, API: telemetry, Resource: "telemetries", New: object[telemetryv1.Telemetry],
+			DependsOnMesh: true,
+		}),
+		istio(Descriptor{
+			Kind: ProxyConfig, API: starts, Resource: "proxyconfigs", New: object[networkingv1beta1.ProxyConfig],
+		}),
+		gatewayAPI(Descriptor{
+			Kind: GatewayClass, API: gateways, Resource: "gatewayclasses", New: object[gatewayv1.GatewayClass],
+			ClusterScoped: true, Status: Attachments,
+		}),
+		gatewayAPI(Descriptor{
+			Kind: KubernetesGateway, API: gateways, Resource: "gateways", New: object[gatewayv1.Gateway],
+			DependsOnMesh: true, Status: Attachments, Watch: Watch{Labels: true},
+		}),
+		gatewayAPI(Descriptor{
+			Kind: HTTPRoute, API: gateways, Resource: "httproutes", New: object[gatewayv1.HTTPRoute],
+			DependsOnMesh: true, Status: Attachments,
+		}),
+		gatewayAPI(Descriptor{
+			Kind: GRPCRoute, API: grpc, Resource: "grpcroutes", New: object[gatewayv1.GRPCRoute],
+			DependsOnMesh: true, Status: Attachments,
+		}),
+		gatewayAPI(Descriptor{
+			Kind: TLSRoute, API: tls, Resource: "tlsroutes", New: object[gatewayv1.TLSRoute],
+			DependsOnMesh: true, Status: Attachments,
+		}),
+		gatewayAPI(Descriptor{
+			Kind: TCPRoute, API: grpc, Resource: "tcproutes", New: object[gatewayv1.TCPRoute],
+			DependsOnMesh: true, Status: Attachments,
+		}),
+		gatewayAPI(Descriptor{
+			Kind: BackendTLSPolicy, API: stable, Resource: "backendtlspolicies",
+			New: object[gatewayv1.BackendTLSPolicy], DependsOnMesh: true, Status: Attachments,
+		}),
+		gatewayAPI(Descriptor{
+			Kind: ListenerSet, API: stable, Resource: "listenersets", New: object[gatewayv1.ListenerSet],
+			DependsOnMesh: true, Status: Attachments,
+		}),
+		gatewayAPI(Descriptor{ // it has no status
+			Kind: ReferenceGrant, API: grants, Resource: "referencegrants", New: object[gatewayv1.ReferenceGrant],
+		}),
 	}
 }
 
@@ -153,6 +219,14 @@ const otherSecrets = "type!=helm.sh/release.v1,type!=kubernetes.io/service-accou
 func istio(d Descriptor) Descriptor {
 	d.Watch.Revisioned = true
 	d.Status = Conditions
+	d.ConfigEvents = true
+	return d
+}
+
+// gatewayAPI adds what all kinds of the Gateway API have in common. A cluster may lack any of them,
+// and rights to them.
+func gatewayAPI(d Descriptor) Descriptor {
+	d.Watch.Revisioned, d.Watch.Optional = true, true
 	d.ConfigEvents = true
 	return d
 }
@@ -193,17 +267,13 @@ func unread() map[string]string {
 		"admissionregistration.k8s.io/v1": "MutatingWebhookConfiguration ValidatingAdmissionPolicy " +
 			"ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration",
 		"admissionregistration.k8s.io/v1beta1": "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding",
-		NetworkingGroup + "/v1":                "ProxyConfig WorkloadGroup",
-		NetworkingGroup + "/v1beta1":           "ProxyConfig WorkloadGroup",
+		NetworkingGroup + "/v1":                "WorkloadGroup",
+		NetworkingGroup + "/v1beta1":           "WorkloadGroup",
 		NetworkingGroup + "/v1alpha3":          "EnvoyFilter WorkloadGroup",
-		TelemetryGroup + "/v1":                 "Telemetry",
-		TelemetryGroup + "/v1alpha1":           "Telemetry",
 		ExtensionsGroup + "/v1alpha1":          "TrafficExtension WasmPlugin",
 		"install.istio.io/v1alpha1":            "IstioOperator",
-		GatewayAPIGroup + "/v1": "BackendTLSPolicy GRPCRoute Gateway GatewayClass HTTPRoute " +
-			"ListenerSet TLSRoute",
-		GatewayAPIGroup + "/v1beta1":  "Gateway GatewayClass HTTPRoute ReferenceGrant",
-		GatewayAPIGroup + "/v1alpha2": "TCPRoute TLSRoute UDPRoute",
+		GatewayAPIGroup + "/v1":                "UDPRoute",
+		GatewayAPIGroup + "/v1alpha2":          "UDPRoute",
 	}
 }
 

@@ -27,7 +27,16 @@ type AccessLog struct {
 	FilterState []string
 	// Attributes are those of an OpenTelemetry record, whose values are format strings.
 	Attributes []Header
+	// Filter is an expression in CEL that says which entries are logged; empty for all.
+	Filter string
 }
+
+// BuiltinLog is the provider that every mesh has, as in Istio: the standard output of the proxy, in
+// the form that the mesh configuration gives accessLogFile.
+const (
+	BuiltinLog     = "envoy"
+	StandardOutput = "/dev/stdout"
+)
 
 // AccessLogKind is how entries of an access log leave the proxy.
 type AccessLogKind uint8
@@ -43,8 +52,8 @@ const (
 	LogOpenTelemetry
 )
 
-// ProviderHosts yields the hosts that proxies call on their own, as authorizers and for access
-// logs. One may come twice.
+// ProviderHosts yields the hosts that proxies call on their own, as authorizers, for access logs
+// and for traces. One may come twice.
 func (m *MeshConfig) ProviderHosts() iter.Seq[Host] {
 	return func(yield func(Host) bool) {
 		for _, a := range m.ExtAuthz {
@@ -52,10 +61,23 @@ func (m *MeshConfig) ProviderHosts() iter.Seq[Host] {
 				return
 			}
 		}
-		for _, l := range m.AccessLogs {
+		for _, l := range m.LegacyLogs {
 			if l.Kind != LogFile && !yield(l.Host) {
 				return
 			}
+		}
+		for _, p := range m.LogProviders {
+			if p.Log.Kind != LogFile && !yield(p.Log.Host) {
+				return
+			}
+		}
+		for _, t := range m.Tracers {
+			if !yield(t.Host) {
+				return
+			}
+		}
+		if t := m.Tracing.Tracer; t != nil {
+			yield(t.Host)
 		}
 	}
 }

@@ -5,9 +5,8 @@ import "strings"
 // AuthorizationPolicy says which calls its workloads accept.
 type AuthorizationPolicy struct {
 	Meta
-	// Selector is empty for all workloads of the namespace, or of the mesh in the root namespace.
-	Selector Labels
-	Action   AuthorizationAction
+	Selection
+	Action AuthorizationAction
 	// DryRun says that the policy is evaluated and counted, and decides nothing.
 	DryRun bool
 	// Provider is asked by a policy with AuthorizationCustom; canonical.
@@ -15,6 +14,9 @@ type AuthorizationPolicy struct {
 	// Rules are canonical. A call matches the policy if it matches one of them.
 	Rules *AuthorizationRules
 }
+
+// Decides reports whether the policy may refuse calls.
+func (p *AuthorizationPolicy) Decides() bool { return !p.DryRun && p.Action != AuthorizationAudit }
 
 // AuthorizationAction is what happens to calls that match a policy.
 type AuthorizationAction uint8

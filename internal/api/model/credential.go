@@ -93,6 +93,13 @@ func (s Sensitive) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(s.String(
 // MarshalText implements encoding.TextMarshaler, and with it JSON.
 func (s Sensitive) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
+// UnmarshalText implements encoding.TextUnmarshaler. It takes the text itself, not what MarshalText
+// shows.
+func (s *Sensitive) UnmarshalText(text []byte) error {
+	s.text = string(text)
+	return nil
+}
+
 // LogValue implements slog.LogValuer.
 func (s Sensitive) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
@@ -127,4 +134,13 @@ func CredentialsOf(secret string) []string {
 		return []string{secret, of}
 	}
 	return []string{secret}
+}
+
+// QualifiedCredential returns the name of a credential in the TLS of a Gateway: that of the Secret,
+// with its namespace if it is another one than the workloads'.
+func QualifiedCredential(own string, secret ObjectName) string {
+	if secret.Namespace == own {
+		return secret.Name
+	}
+	return secret.Namespace + "/" + secret.Name
 }

@@ -25,7 +25,7 @@ type ExtAuthz struct {
 	// are headers of its answer that go on to the workload or back to the client. Names may be
 	// patterns "x*" and "*x".
 	RequestHeaders    []string
-	AddHeaders        []Header
+	AddHeaders        []SecretHeader
 	UpstreamOnAllow   []string
 	DownstreamOnDeny  []string
 	DownstreamOnAllow []string

@@ -15,6 +15,9 @@ func TestEveryFieldCountsInTheFingerprint(t *testing.T) {
 		&Service{}, &VirtualService{}, &DestinationRule{}, &Gateway{}, &Sidecar{}, &AuthorizationPolicy{},
 		&PeerAuthentication{}, &Workload{}, &WorkloadEntry{}, &Namespace{}, &Node{}, &EndpointSlice{}, &MeshConfig{},
 		&Credential{}, &IngressClass{}, &RequestAuthentication{}, &KeySet{},
+		&Telemetry{}, &ProxyConfig{},
+		&GatewayClass{}, &KubernetesGateway{}, &AttachedRoute{}, &ReferenceGrant{}, &GatewayAPIStatus{},
+		&BackendTLSPolicy{}, &BackendPolicy{}, &CertificateBundle{}, &ListenerSet{}, &ServedGateway{},
 	} {
 		full := reflect.New(reflect.TypeOf(o).Elem())
 		fill(full.Elem(), 0)

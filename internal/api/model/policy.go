@@ -56,7 +56,7 @@ func (p *TrafficPolicy) credentials() []string {
 }
 
 // SortedDistinct sorts names in place, and returns each once.
-func SortedDistinct(names []string) []string {
+func SortedDistinct[S ~string](names []S) []S {
 	slices.Sort(names)
 	return slices.Compact(names)
 }
@@ -191,7 +191,9 @@ const (
 )
 
 // NeedsCredential reports whether a Secret or the proxy's own certificate is used.
-func (t *ClientTLS) NeedsCredential() bool { return t.Credential != "" || t.Mode == IstioMutual }
+func (t *ClientTLS) NeedsCredential() bool {
+	return t.Credential != "" || t.Certificate != "" || t.Mode == IstioMutual
+}
 
 // ClientTLS is DestinationRule.trafficPolicy.tls.
 type ClientTLS struct {
@@ -199,8 +201,13 @@ type ClientTLS struct {
 	SNI  string
 	// Credential is the Secret with the authorities to verify the server with, and for Mutual the
 	// certificate to present. If it is empty, files are used.
-	Credential         string
-	CAFile             string
+	Credential string
+	CAFile     string
+	// Authorities are certificates in PEM to verify the server with, in place of a file.
+	Authorities string
+	// Certificate is the Secret with the certificate to present alone; Authorities or the system's
+	// verify the server.
+	Certificate        string
 	CertFile, KeyFile  string
 	SubjectAltNames    []string
 	InsecureSkipVerify bool

@@ -9,8 +9,7 @@ import (
 // without a token; an AuthorizationPolicy may refuse them.
 type RequestAuthentication struct {
 	Meta
-	// Selector is empty for all workloads of the namespace, or of the mesh in the root namespace.
-	Selector Labels
+	Selection
 	// Rules are canonical.
 	Rules []*TokenRule
 	// Closed refuses all requests: the policy cannot be read, so nobody knows where tokens are.

@@ -37,6 +37,9 @@ type HTTPRoute struct {
 	Mirrors []Mirror
 	CORS    *CORS
 	Headers *HeaderOps
+	// AnswersMissing500 answers 500 in the place of 503 for a destination that does not exist, as
+	// the Gateway API has it.
+	AnswersMissing500 bool
 }
 
 // HTTPMatch is one HTTPMatchRequest: all its conditions must hold.
@@ -68,6 +71,8 @@ const (
 	Prefix
 	Regex
 	Present
+	// PathPrefix is a prefix of whole elements of a path, without a slash at its end.
+	PathPrefix
 )
 
 // StringMatch compares one string. Regex is RE2, over the whole string.
@@ -110,6 +115,7 @@ type Header struct{ Name, Value string }
 // Redirect answers with a redirection. Empty fields keep the request's own.
 type Redirect struct {
 	URI, Authority, Scheme string
+	Path                   *Rewrite // of a part of the path, in the place of URI; nil for none
 	Port                   uint16
 	PortFromRequest        bool // derivePort FROM_REQUEST_PORT
 	Code                   uint32

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
@@ -13,12 +14,22 @@ type Gateway struct {
 	Meta
 	Selector Labels
 	Servers  []GatewayServer
+	// Workloads is the only namespace whose workloads serve it; "" for all. It is set for a
+	// Gateway of the Gateway API. So is AlsoSelector, for workloads that Selector does not select.
+	Workloads    string
+	AlsoSelector Labels
+	// Presents is the credential with the certificate that the workloads present to servers whose
+	// owners demand TLS; empty for none. One that does not exist closes these.
+	Presents string
 }
 
-// Credentials returns the names of the credentials of the servers that are not broken, each once,
-// sorted.
+// Credentials returns the names of the credentials of the servers that are not broken, and of the
+// one that it presents, each once, sorted.
 func (g *Gateway) Credentials() []string {
 	var names []string
+	if g.Presents != "" {
+		names = append(names, g.Presents)
+	}
 	for i := range g.Servers {
 		if g.Servers[i].Broken == "" {
 			names = append(names, g.Servers[i].TLS.Names()...)
@@ -26,6 +37,11 @@ func (g *Gateway) Credentials() []string {
 	}
 	return SortedDistinct(names)
 }
+
+// IsOfDeployment reports whether it is a listener for the workloads that are deployed for a Gateway
+// of the Gateway API: those with its name, in its namespace. Workloads of a Service are a user's
+// own.
+func (g *Gateway) IsOfDeployment() bool { return g.Workloads != "" && !g.AlsoSelector.IsEmpty() }
 
 // ForwardsAny reports whether some server Forwards.
 func (g *Gateway) ForwardsAny() bool {
@@ -36,6 +52,8 @@ func (g *Gateway) ForwardsAny() bool {
 // stands: "hosts", "port" or "tls". An Ingress lists its servers with TLS alone.
 func (g *Gateway) ServerField(server int, part string) string {
 	switch {
+	case g.Kind == kinds.KubernetesGateway:
+		return "spec.listeners[" + strconv.Quote(g.Servers[server].Name) + "]"
 	case g.Kind != kinds.Ingress:
 		return fmt.Sprintf("spec.servers[%d].%s", server, part)
 	case g.Servers[server].TLS == nil:
@@ -61,7 +79,10 @@ type GatewayServer struct {
 	// TLS.
 	Protocol Protocol
 	Hosts    []ScopedHost
-	Redirect bool // tls.httpsRedirect
+	// Misdirected are the hosts of other servers of the port, sorted, whose requests may come here
+	// because clients use a connection for all hosts of its certificate: they get 421.
+	Misdirected []Host
+	Redirect    bool // tls.httpsRedirect
 	// TLS is nil for a plaintext server.
 	TLS *ServerTLS
 	// Broken says why the server stays closed; "" if it does not.
@@ -118,8 +139,11 @@ type MeshConfig struct {
 	Domain         string // "cluster.local"
 	Outbound       OutboundPolicy
 	ConnectTimeout time.Duration
-	Retries        *Retries // default HTTP retry policy; never nil
-	ProxyHTTPPort  uint16   // 0: no HTTP proxy port unless the proxy asks for one
+	// DNSRefresh is how often names are looked up whose answer has no TTL, or that have none
+	// (dnsRefreshRate); more than a millisecond.
+	DNSRefresh    time.Duration
+	Retries       *Retries // default HTTP retry policy; never nil
+	ProxyHTTPPort uint16   // 0: no HTTP proxy port unless the proxy asks for one
 	// AutoTLS makes workloads call those that take mutual TLS of the mesh in it (enableAutoMtls).
 	AutoTLS bool
 	// MeshTLS limits mutual TLS of the mesh (meshMTLS), and TLSDefaults all other TLS
@@ -137,12 +161,27 @@ type MeshConfig struct {
 	ExtAuthz []*ExtAuthz
 	// Default visibility of objects that do not say (defaultServiceExportTo, …).
 	ServiceExport, VirtualServiceExport, DestinationRuleExport Exports
-	// AccessLogs are where proxies log requests and connections, each canonical.
-	AccessLogs []*AccessLog
+	// AccessLogs are where proxies log requests and connections while no Telemetry says so, each
+	// canonical; LegacyLogs are those of accessLogFile and enableEnvoyAccessLogService among them,
+	// or beside DefaultLogs. LogProviders are all that Telemetries may name, by name; DefaultLogs
+	// are those that one without providers means.
+	AccessLogs, LegacyLogs    []*AccessLog
+	LogProviders, DefaultLogs []LogProvider
+	// Tracing is how calls are traced while no Telemetry says so. Tracers are the providers that
+	// Telemetries may name. Tracing.Tracer is the one that a Telemetry without providers means,
+	// unless it is that of defaultConfig (LegacyTracer).
+	Tracing      Tracing
+	Tracers      []*Tracer // canonical
+	LegacyTracer bool
 	// Metrics makes proxies keep Istio's standard metrics (a provider of Prometheus among
-	// defaultProviders.metrics).
-	Metrics     bool
-	IdleTimeout time.Duration
+	// defaultProviders.metrics). PrometheusProviders are names that stand for it beside its own.
+	Metrics             bool
+	PrometheusProviders []string
+	IdleTimeout         time.Duration
+	// GatewayTopology is that of gateways that state none (defaultConfig.gatewayTopology).
+	GatewayTopology GatewayTopology
+	// Headers are those that proxies set of themselves (defaultConfig.proxyHeaders).
+	Headers ProxyHeaders
 	// Locality is in force where neither a DestinationRule nor the Service sets one; nil for none.
 	Locality *LocalityLB
 	Ingress  IngressConfig
@@ -190,6 +229,9 @@ func DefaultMesh() MeshConfig {
 		Metrics:               true,
 		TrustDomain:           "cluster.local",
 		ConnectTimeout:        10 * time.Second,
+		DNSRefresh:            time.Minute,
+		Tracing:               Tracing{Sampling: SamplePercent},
+		LogProviders:          []LogProvider{{Name: BuiltinLog, Log: &AccessLog{Path: StandardOutput}}},
 		Retries:               DefaultRetries(),
 		ServiceExport:         Exports{All: true},
 		VirtualServiceExport:  Exports{All: true},

@@ -41,6 +41,8 @@ type ServerTLS struct {
 	CACredential string
 	Files        []CertificateFiles
 	CAFile       string
+	// Authorities are certificates in PEM to verify clients with, in place of a Secret or a file.
+	Authorities string
 	// RevokedFile is a file with lists of revoked certificates.
 	RevokedFile string
 	// SubjectAltNames, PublicKeys and Hashes are further demands on a client's certificate; empty

@@ -58,6 +58,10 @@ type Service struct {
 	// ExternalIPs are those of Addresses that the name does not stand for, sorted: a Service's
 	// externalIPs.
 	ExternalIPs []string
+	// Balanced is set for a Service in a cluster that is to be reached by a load balancer, and
+	// Balancers are the addresses and names that this has by now, sorted. Gateways alone show them.
+	Balanced  bool
+	Balancers []string
 	// AutoAddress is set for a host of a ServiceEntry that has no addresses of its own and may have
 	// one of the mesh's (mesh/state, autoaddress.go). Callers whose agent answers DNS use it.
 	AutoAddress bool

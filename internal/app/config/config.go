@@ -96,6 +96,9 @@ type Config struct {
 	NativeSidecars string
 	// Status is set if the conditions of Istio's objects are written (PILOT_ENABLE_STATUS, true).
 	Status bool
+	// DeployGateways is set if Gateways of the Gateway API are deployed
+	// (PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER, true).
+	DeployGateways bool
 }
 
 // FromEnv reads the settings through lookup, which is os.LookupEnv in a process. The error of an
@@ -137,6 +140,7 @@ func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 		Inject:           read(&r, "INJECT_ENABLED", true, boolean),
 		NativeSidecars:   read(&r, "ENABLE_NATIVE_SIDECARS", "auto", native),
 		Status:           read(&r, "PILOT_ENABLE_STATUS", true, boolean),
+		DeployGateways:   read(&r, "PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER", true, boolean),
 	}
 	early := 20 * time.Millisecond
 	if set, ok := lookup("PILOT_DEBOUNCE_AFTER"); ok && set != "" {

@@ -1,22 +1,26 @@
 package command
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
-// FindEnvoy looks for the Envoy binary where make puts it, and then on the PATH.
-func FindEnvoy(flag string) (string, error) {
-	candidates := []string{flag, os.Getenv("LATEEN_ENVOY")}
+// FindEnvoy returns the path of Envoy: see FindProgram.
+func FindEnvoy(flag string) (string, error) { return FindProgram("envoy", flag) }
+
+// FindProgram returns the program that a flag names, else that of $LATEEN_NAME, of .tools here or
+// beside the binary, where make puts it, or of PATH.
+func FindProgram(name, flag string) (string, error) {
+	candidates := []string{flag, os.Getenv("LATEEN_" + strings.ToUpper(name))}
 	if flag == "" && candidates[1] == "" {
-		candidates = append(candidates, filepath.Join(".tools", "envoy"))
+		candidates = append(candidates, filepath.Join(".tools", name))
 		if self, err := os.Executable(); err == nil {
-			candidates = append(candidates, filepath.Join(filepath.Dir(self), "..", ".tools", "envoy"))
+			candidates = append(candidates, filepath.Join(filepath.Dir(self), "..", ".tools", name))
 		}
-		if path, err := exec.LookPath("envoy"); err == nil {
+		if path, err := exec.LookPath(name); err == nil {
 			candidates = append(candidates, path)
 		}
 	}
@@ -28,8 +32,8 @@ func FindEnvoy(flag string) (string, error) {
 			return filepath.Abs(c)
 		}
 		if c == flag || c == candidates[1] {
-			return "", fmt.Errorf("%s is not an executable file; want the path of an Envoy binary", c)
+			return "", fmt.Errorf("%s is not an executable file; want the path of a binary of %s", c, name)
 		}
 	}
-	return "", errors.New("there is no Envoy: 'make envoy' fetches it to .tools/envoy, or name one with --envoy")
+	return "", fmt.Errorf("there is no %s: 'make %[1]s' puts it into .tools, or name one with --%[1]s", name)
 }

@@ -39,6 +39,16 @@ func (f *clusterFlags) config() (*rest.Config, error) {
 	return config, nil
 }
 
+// with does something with the cluster, within the timeout.
+func (f *clusterFlags) with(ctx context.Context, do func(context.Context, *apply.Cluster) error) error {
+	ctx, cancel, cluster, err := f.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	return do(ctx, cluster)
+}
+
 // connect returns the cluster, and a context that ends with the timeout.
 func (f *clusterFlags) connect(ctx context.Context) (context.Context, context.CancelFunc, *apply.Cluster, error) {
 	config, err := f.config()

@@ -16,17 +16,13 @@ type injection struct{ namespace, wrong string }
 // tryInjection tries a Pod in each namespace that asks for proxies of a revision. If none does, it
 // tries one that asks itself, in a namespace without labels.
 func tryInjection(ctx context.Context, cluster *apply.Cluster, revision string) ([]injection, error) {
-	namespaces, err := cluster.List(ctx, "v1", "Namespace")
-	if err != nil {
-		return nil, err
-	}
-	others, err := cluster.List(ctx, "admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration")
+	namespaces, others, err := namespacesAndWebhooks(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
 	var asking, silent []*unstructured.Unstructured
-	for i := range namespaces.Items {
-		n := &namespaces.Items[i]
+	for i := range namespaces {
+		n := &namespaces[i]
 		switch {
 		case precheck.Asks(n, revision) != "":
 			asking = append(asking, n)
@@ -40,7 +36,7 @@ func tryInjection(ctx context.Context, cluster *apply.Cluster, revision string) 
 	}
 	var all []injection
 	for _, n := range asking {
-		wrong := strings.Join(precheck.Injectors(others.Items, n), ", ")
+		wrong := strings.Join(precheck.Injectors(others, n), ", ")
 		if wrong != "" {
 			wrong += " injects too"
 		} else if pod, err := cluster.TryPod(ctx, n.GetName(), labels); err != nil {
@@ -51,4 +47,19 @@ func tryInjection(ctx context.Context, cluster *apply.Cluster, revision string) 
 		all = append(all, injection{n.GetName(), wrong})
 	}
 	return all, nil
+}
+
+// namespacesAndWebhooks returns what decides who injects: all namespaces, and all
+// MutatingWebhookConfigurations.
+func namespacesAndWebhooks(ctx context.Context, cluster *apply.Cluster,
+) (namespaces, webhooks []unstructured.Unstructured, _ error) {
+	all, err := cluster.List(ctx, "v1", "Namespace")
+	if err != nil {
+		return nil, nil, err
+	}
+	asked, err := cluster.List(ctx, "admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration")
+	if err != nil {
+		return nil, nil, err
+	}
+	return all.Items, asked.Items, nil
 }

@@ -5,17 +5,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/cluster/apply"
+	"github.com/lateen-mesh/lateen/internal/cluster/inject"
 	"github.com/lateen-mesh/lateen/internal/cluster/precheck"
 	"github.com/lateen-mesh/lateen/internal/cluster/spec"
 )
@@ -33,11 +36,11 @@ func newPrecheck(out, notes *terminal.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "precheck",
 		Short: "Say of each object of a cluster whether it would be in force with Lateen",
-		Long: `Looks at the objects of Istio, Services, Ingresses and namespaces of a cluster, and at who injects Pods
-of the namespaces that ask for proxies of the revision, and asks the API server what lateen install with
-the same flags would do. Nothing is changed. For each object it says go, or no go with the field that would
-not be in force, or differs: the field is in force, and works otherwise than with istiod. The exit code is 1
-if there is a no go.`,
+		Long: `Looks at the objects of Istio, Services, Ingresses and namespaces of a cluster, at who injects Pods of
+the namespaces that ask for proxies of the revision, and at the templates of Pods that Istio or Lateen
+injects, and asks the API server what lateen install with the same flags would do. Nothing is changed. For
+each object it says go, or no go with the field that would not be in force, or differs: the field is in
+force, and works otherwise than with istiod. The exit code is 1 if there is a no go.`,
 		Example: `  lateen precheck
   lateen precheck --revision lateen -f operator.yaml --all`,
 		Args: command.Arguments(),
@@ -64,11 +67,12 @@ func (f *precheckFlags) run(cmd *cobra.Command, out, notes *terminal.Writer) err
 	if err != nil {
 		return err
 	}
-	verdicts, err := judge(ctx, cluster, s)
+	j := judgement{cluster: cluster, spec: s}
+	verdicts, err := j.verdicts(ctx)
 	if err != nil {
 		return err
 	}
-	verdicts = append(verdicts, installation(ctx, cluster, s))
+	verdicts = append(verdicts, j.installation(ctx))
 	noGo := 0
 	for i := range verdicts {
 		if !verdicts[i].Go() {
@@ -91,59 +95,154 @@ func (f *precheckFlags) run(cmd *cobra.Command, out, notes *terminal.Writer) err
 	return nil
 }
 
+// judgement judges a cluster for what would be installed in it.
+type judgement struct {
+	cluster *apply.Cluster
+	spec    *spec.Spec
+}
+
 // installation is the verdict on lateen install itself.
-func installation(ctx context.Context, cluster *apply.Cluster, s *spec.Spec) precheck.Verdict {
-	v := precheck.Verdict{Kind: "installation", Name: "revision " + s.Revision()}
-	objects, err := s.Objects(cluster)
+func (j *judgement) installation(ctx context.Context) precheck.Verdict {
+	v := precheck.Verdict{Kind: "installation", Name: "revision " + j.spec.Revision()}
+	objects, err := j.spec.Objects(j.cluster)
 	if err == nil {
-		_, err = cluster.Plan(ctx, objects, apply.Options{Revision: s.Revision()})
+		_, err = j.cluster.Plan(ctx, objects, apply.Options{Revision: j.spec.Revision()})
 	}
 	if err != nil {
-		for line := range strings.Lines(err.Error() + beside(err, s)) {
-			v.Findings = append(v.Findings, precheck.Finding{Why: strings.TrimSpace(line)})
-		}
+		v.Findings = linesOf(err.Error() + beside(err, j.spec))
 	}
 	return v
 }
 
-// judge returns the verdicts on the objects of the cluster.
-func judge(ctx context.Context, cluster *apply.Cluster, s *spec.Spec) ([]precheck.Verdict, error) {
-	config, err := meshConfig(ctx, cluster, s)
+// linesOf makes a finding of each line.
+func linesOf(text string) (all []precheck.Finding) {
+	for line := range strings.Lines(text) {
+		all = append(all, precheck.Finding{Why: strings.TrimSpace(line)})
+	}
+	return all
+}
+
+// verdicts returns those on the objects of the cluster.
+func (j *judgement) verdicts(ctx context.Context) ([]precheck.Verdict, error) {
+	config, err := meshConfig(ctx, j.cluster, j.spec)
 	if err != nil {
 		return nil, err
 	}
-	checker, verdict := precheck.New(s.Root(), config)
+	checker, verdict := precheck.New(j.spec.Root(), config)
+	checker.Discovery = j.spec.Names().Discovery()
 	var all []precheck.Verdict
 	if verdict != nil {
 		all = append(all, *verdict)
 	}
 	for _, d := range precheck.Kinds() {
-		apiVersion := d.APIVersions()[0]
-		list, err := cluster.List(ctx, apiVersion, string(d.Kind))
-		if errors.Is(err, apply.ErrNoKind) || apierrors.IsNotFound(err) {
-			continue // there are no objects of a kind that there is not
-		}
+		err := j.each(ctx, d.APIVersions()[0], string(d.Kind), func(o *unstructured.Unstructured) {
+			all = append(all, checker.Check(o))
+		})
 		if err != nil {
-			return nil, fmt.Errorf("reading the objects of kind %s: %w", d.Kind, err)
-		}
-		for i := range list.Items {
-			all = append(all, checker.Check(&list.Items[i]))
+			return nil, err
 		}
 	}
-	namespaces, err := cluster.List(ctx, "v1", "Namespace")
+	namespaces, others, err := namespacesAndWebhooks(ctx, j.cluster)
 	if err != nil {
 		return nil, err
 	}
-	others, err := cluster.List(ctx, "admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration")
+	for i := range namespaces {
+		all = append(all, precheck.Namespace(&namespaces[i], j.spec.Revision(), others))
+	}
+	workloads, err := j.workloads(ctx, checker, config, namespaces)
 	if err != nil {
 		return nil, err
 	}
-	for i := range namespaces.Items {
-		all = append(all, precheck.Namespace(&namespaces.Items[i], s.Revision(), others.Items))
+	remote, err := j.remoteClusters(ctx)
+	if err != nil {
+		return nil, err
 	}
+	all = slices.Concat(all, workloads, remote)
 	checker.Compare(all)
 	precheck.Sort(all)
 	return all, nil
+}
+
+// each calls f with the objects of a kind. There are none of a kind that the cluster has not.
+func (j *judgement) each(ctx context.Context, apiVersion, kind string, f func(*unstructured.Unstructured)) error {
+	list, err := j.cluster.List(ctx, apiVersion, kind)
+	if errors.Is(err, apply.ErrNoKind) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the objects of kind %s: %w", kind, err)
+	}
+	for i := range list.Items {
+		f(&list.Items[i])
+	}
+	return nil
+}
+
+// workloads returns the verdicts on workloads, by the injection that would be installed.
+func (j *judgement) workloads(
+	ctx context.Context, checker *precheck.Checker, mesh *corev1.ConfigMap, namespaces []unstructured.Unstructured,
+) ([]precheck.Verdict, error) {
+	injector, err := j.injector(mesh)
+	if err != nil {
+		return []precheck.Verdict{{
+			Kind: "injection", Name: "revision " + j.spec.Revision(), Findings: linesOf(err.Error()),
+		}}, nil
+	}
+	labels := map[string]map[string]string{}
+	for i := range namespaces {
+		labels[namespaces[i].GetName()] = namespaces[i].GetLabels()
+	}
+	var all []precheck.Verdict
+	for _, kind := range precheck.WorkloadKinds() {
+		err := j.each(ctx, kind.APIVersion, kind.Kind, func(o *unstructured.Unstructured) {
+			if v, ok := checker.Workload(injector, o, labels[o.GetNamespace()]); ok {
+				all = append(all, v)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// remoteClusters returns the verdicts on the Secrets by which istiod reads other clusters. What is
+// in them is not read.
+func (j *judgement) remoteClusters(ctx context.Context) ([]precheck.Verdict, error) {
+	names, err := j.cluster.Secrets(ctx, j.spec.Root(), precheck.RemoteCluster)
+	if apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing the Secrets of other clusters: %w", err)
+	}
+	var all []precheck.Verdict
+	for _, name := range names {
+		all = append(all, precheck.OtherCluster(j.spec.Root(), name))
+	}
+	return all, nil
+}
+
+// injector returns the injection as it would be installed, with the mesh configuration of the
+// cluster, if there is one. What cannot be rendered is the verdict of the installation, and is
+// judged by the defaults here.
+func (j *judgement) injector(mesh *corev1.ConfigMap) (*inject.Injector, error) {
+	var texts inject.Texts
+	objects, _ := j.spec.Objects(j.cluster)
+	for _, o := range objects {
+		data, _, _ := unstructured.NestedStringMap(o.Object, "data")
+		switch {
+		case o.GetKind() != "ConfigMap":
+		case o.GetName() == j.spec.Names().InjectorConfig:
+			texts.Config, texts.Values = data[inject.ConfigKey], data[inject.ValuesKey]
+		case o.GetName() == j.spec.Names().MeshConfig:
+			texts.Mesh = data["mesh"]
+		}
+	}
+	if mesh != nil {
+		texts.Mesh = mesh.Data["mesh"]
+	}
+	return inject.New(inject.Options{Namespace: j.spec.Root(), Revision: j.spec.Revision()}, texts)
 }
 
 // meshConfig returns the mesh configuration of the cluster: that of the revision, or Istio's.

@@ -28,12 +28,9 @@ Namespaces that still ask for proxies of the revision are named: their new Pods 
   lateen uninstall --revision canary --dry-run`,
 		Args: command.Arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel, cluster, err := f.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer cancel()
-			return uninstall(ctx, cluster, revision, dryRun, out)
+			return f.with(cmd.Context(), func(ctx context.Context, cluster *apply.Cluster) error {
+				return uninstall(ctx, cluster, revision, dryRun, out)
+			})
 		},
 	}
 	f.bind(cmd)

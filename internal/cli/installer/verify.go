@@ -28,12 +28,9 @@ differs or does not work.`,
   lateen verify --revision canary`,
 		Args: command.Arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel, cluster, err := f.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer cancel()
-			return verify(ctx, cluster, revision, out)
+			return f.with(cmd.Context(), func(ctx context.Context, cluster *apply.Cluster) error {
+				return verify(ctx, cluster, revision, out)
+			})
 		},
 	}
 	f.bind(cmd)

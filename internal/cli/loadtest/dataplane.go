@@ -17,6 +17,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf/dataplane"
+	"github.com/lateen-mesh/lateen/internal/perf/htmlreport"
 	"github.com/lateen-mesh/lateen/internal/perf/traffic"
 )
 
@@ -26,6 +27,8 @@ type dataPlaneFlags struct {
 	protocol, preset      string
 	qps                   []string
 	envoy, report, output string
+	knobs                 bool
+	tracing               float64
 }
 
 const maximal = "max"
@@ -47,6 +50,7 @@ noise. Where the machine is too noisy to tell, it says so.`,
 		Example: `  lateen perf data-plane --preset aks
   lateen perf data-plane --protocol grpc --qps 1000 --connections 2,4,8,16,32,64
   lateen perf data-plane --qps max --mutual-tls=false --paths sidecar
+  lateen perf data-plane --preset aks --knobs --rounds 8
   lateen perf data-plane --preset istio-1.1.8 --report results   # then: lateen perf report results --serve`,
 		Args: command.Arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -80,15 +84,23 @@ func (f *dataPlaneFlags) bind(cmd *cobra.Command) {
 	flags.IntVar(&f.o.Rounds, "rounds", 3, "how often each path is measured")
 	flags.BoolVar(&f.o.MutualTLS, "mutual-tls", true, "proxies call each other in mutual TLS")
 	flags.IntVar(&f.o.Workers, "workers", 2, "how many worker threads each proxy has (concurrency)")
-	flags.BoolVar(&f.o.Telemetry, "telemetry", true, "proxies measure requests; with =false a Telemetry object "+
-		"turns their metrics off")
+	flags.BoolVar(&f.o.Telemetry, "telemetry", false, "proxies keep Istio's standard metrics")
 	flags.BoolVar(&f.o.AccessLogs, "access-logs", false, "proxies write a line for each request")
+	flags.BoolVar(&f.o.JSONLogs, "json-logs", false, "with --access-logs: the lines are JSON")
+	flags.Float64Var(&f.tracing, "tracing", -1, "the percentage of requests whose spans proxies send to a collector; "+
+		"below 0: they have no tracer")
+	flags.BoolVar(&f.knobs, "knobs", false, "measure what metrics, access logs, tracing and concurrency cost, in "+
+		"turn, through two sidecars")
 	flags.IntVar(&f.o.Policies, "policies", 0, "how many AuthorizationPolicies the server has")
 	flags.StringVar(&f.envoy, "envoy", "", "Envoy binary (default: $LATEEN_ENVOY, .tools/envoy here or beside the "+
 		"binary, then PATH)")
-	flags.StringVar(&f.report, "report", "", "write the results into this directory: as JSON, and in Fortio's format")
+	flags.StringVar(&f.report, "report", "", "write the results into this directory: as JSON and in Fortio's "+
+		"format, and an HTML report of all that is there")
 	_ = cmd.MarkFlagDirname("report")
 	command.BindOutput(cmd, &f.output)
+	for _, other := range []string{"report", "paths", "telemetry", "access-logs", "json-logs", "tracing"} {
+		cmd.MarkFlagsMutuallyExclusive("knobs", other)
+	}
 	f.restrict(flags)
 }
 
@@ -99,6 +111,12 @@ func (f *dataPlaneFlags) restrict(flags *pflag.FlagSet) {
 	command.AtLeast(flags, "rounds", &f.o.Rounds, 1)
 	command.AtLeast(flags, "workers", &f.o.Workers, 1)
 	command.AtLeast(flags, "policies", &f.o.Policies, 0)
+	command.ValidateFlag(flags, "tracing", func() error {
+		if f.tracing > 100 {
+			return errors.New("want a percentage, or -1")
+		}
+		return nil
+	})
 	command.ValidateFlag(flags, "qps", func() error {
 		_, err := parseQPS(f.qps)
 		return err
@@ -140,6 +158,7 @@ func (f *dataPlaneFlags) complete(changed func(flag string) bool) (err error) {
 		return err
 	}
 	set.Protocol = traffic.Protocol(f.protocol)
+	set.Tracing, set.Sampling = f.tracing >= 0, max(0, f.tracing)
 	f.o = set
 	for _, p := range dataplane.Presets() {
 		if p.Name == f.preset {
@@ -173,6 +192,9 @@ func (f *dataPlaneFlags) run(cmd *cobra.Command, out, progress *terminal.Writer)
 	}
 	f.o.IstioVersion, f.o.Version = istioVersion, version
 	f.o.Log, f.o.Progress = slog.New(slog.DiscardHandler), progress.Bar
+	if f.knobs {
+		return f.runKnobs(cmd, out, progress)
+	}
 	r, err := dataplane.Run(cmd.Context(), f.o)
 	progress.Progress("")
 	r.Command = command.Line(cmd)
@@ -194,17 +216,52 @@ func (f *dataPlaneFlags) run(cmd *cobra.Command, out, progress *terminal.Writer)
 	return nil
 }
 
-// save writes a report into a directory, under a name that sorts by time, and what Fortio's report
-// browser reads below it.
+func (f *dataPlaneFlags) runKnobs(cmd *cobra.Command, out, progress *terminal.Writer) error {
+	r, err := dataplane.RunKnobs(cmd.Context(), f.o)
+	progress.Progress("")
+	if err != nil {
+		return err
+	}
+	if err := os.RemoveAll(f.o.StateDir); err != nil {
+		return err
+	}
+	r.Command = command.Line(cmd)
+	if f.output != "table" {
+		err = command.PrintAs(cmd.OutOrStdout(), f.output, r)
+	} else {
+		out.Paragraph("", terminal.Plain, r.Title())
+		out.Line("")
+		out.Table(r.Table())
+		for _, n := range r.Notes {
+			out.Paragraph("", terminal.Faint, n)
+		}
+	}
+	if n := r.Failed(); err == nil && n > 0 {
+		return fmt.Errorf("%d requests were not answered", n)
+	}
+	return err
+}
+
+// save writes a report as write does, and below it what Fortio's report browser reads.
 func save(dir string, r dataplane.Report) error {
 	if err := r.SaveFortio(filepath.Join(dir, fortioDir)); err != nil {
 		return err
 	}
-	file, err := os.Create(filepath.Join(dir, dataplane.Kind+"-"+r.Start.Format("20060102-150405")+".json"))
+	return write(dir, dataplane.Kind, r.Start, r)
+}
+
+// write writes a report into a directory, under a name that sorts by time, and the HTML report of
+// all files there.
+func write(dir, name string, start time.Time, report any) error {
+	file, err := os.Create(filepath.Join(dir, name+"-"+start.Format("20060102-150405")+".json"))
 	if err != nil {
 		return err
 	}
-	return errors.Join(command.PrintAs(file, "json", r), file.Close())
+	if err := errors.Join(command.PrintAs(file, "json", report), file.Close()); err != nil {
+		return err
+	}
+	_, err = htmlreport.Write(dir)
+	return err
 }
 
 // fortioDir is the directory of results in Fortio's format, below that of reports.

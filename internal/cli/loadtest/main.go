@@ -35,8 +35,9 @@ func newRoot() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	perf := &cobra.Command{Use: "perf", Short: root.Short, Example: root.Example, Args: cobra.NoArgs}
 	out, progress := terminal.New(os.Stdout, os.Getenv), terminal.New(os.Stderr, os.Getenv)
-	perf.AddCommand(newDataPlane(out, progress))
-	root.AddCommand(perf, newServer())
+	perf.AddCommand(newDataPlane(out, progress), newLab(out, progress), newApp(out, progress),
+		newGateway(out, progress), newReport(out))
+	root.AddCommand(perf, newServer(), newAirline())
 	command.Fit(root)
 	return root
 }

@@ -16,6 +16,13 @@ import (
 
 func TestMistakesInTheCommandLineAreToldAtOnce(t *testing.T) {
 	for _, args := range [][]string{
+		{"report"}, {"report", "a", "--address", "here"}, {"lab"}, {"lab", "none"}, {"lab", "book", "--scale", "2"},
+		{"lab", "book", "--pause", "-1"}, {"lab", "book", "dns"},
+	} {
+		code := command.Run(context.Background(), newRoot(), append([]string{"perf"}, args...))
+		require.Equal(t, command.ExitUsage, code, args)
+	}
+	for _, args := range [][]string{
 		{"--qps", "0"}, {"--qps", "many"}, {"--connections", "4,0"}, {"--paths", "egress"}, {"--protocol", "udp"},
 		{"--preset", "none"}, {"--rounds", "0"}, {"--workers", "0"}, {"--payload", "-1"}, {"--duration", "1ms"},
 		{"more"},

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 )
@@ -36,6 +37,7 @@ var ErrNoKind = errors.New("the cluster has no kind")
 // Cluster is where objects are applied.
 type Cluster struct {
 	objects dynamic.Interface
+	names   metadata.Interface
 	mapper  meta.ResettableRESTMapper
 }
 
@@ -52,7 +54,11 @@ func New(config *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{objects, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client))}, nil
+	names, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{objects, names, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client))}, nil
 }
 
 // GetClientFor implements render.Lookup.
@@ -79,6 +85,20 @@ func (c *Cluster) List(ctx context.Context, apiVersion, kind string) (*unstructu
 		return nil, err
 	}
 	return client.List(ctx, metav1.ListOptions{})
+}
+
+// Secrets returns the names of the Secrets of a namespace with labels. Their content is not read.
+func (c *Cluster) Secrets(ctx context.Context, namespace, selector string) ([]string, error) {
+	secrets := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	list, err := c.names.Resource(secrets).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for i := range list.Items {
+		all = append(all, list.Items[i].Name)
+	}
+	return all, nil
 }
 
 // on returns the client of an object's kind in a namespace, which is ignored if the kind has none.

@@ -35,11 +35,11 @@ func isOurs(live *unstructured.Unstructured) bool {
 
 // foreign says why an object in the cluster must not be touched; empty: it is Lateen's.
 func foreign(live *unstructured.Unstructured, revision string) string {
-	if release := live.GetAnnotations()[helmRelease]; release != "" {
+	labels, release := live.GetLabels(), live.GetAnnotations()[helmRelease]
+	if release != "" && labels[partOf] == lateen {
 		return fmt.Sprintf("it belongs to the Helm release %s; want helm upgrade %[1]s, or helm uninstall %[1]s first",
 			release)
 	}
-	labels := live.GetLabels()
 	if owner := labels[OwnerLabel]; owner != "" && owner != revision {
 		return fmt.Sprintf("it belongs to Lateen's revision %s", owner)
 	}
@@ -53,6 +53,9 @@ func foreign(live *unstructured.Unstructured, revision string) string {
 		whose = "it is Istio's"
 	case labels["maistra.io/owner"] != "":
 		whose = "it is Maistra's"
+	}
+	if release != "" {
+		whose += ", of the Helm release " + release
 	}
 	return whose
 }

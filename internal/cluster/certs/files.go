@@ -6,16 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"time"
 )
 
 // Files are a certificate of the operator's own, its key and optionally its roots, all in PEM.
 // Without roots the webhook's configuration is left alone.
 type Files struct{ Certificate, Key, CA string }
-
-// rereadInterval is how often files are read. Mounted Secrets change by links, which are not worth
-// watching.
-const rereadInterval = 10 * time.Second
 
 // Load reads the files once.
 func (f Files) Load(h *Holder) error {
@@ -25,21 +20,8 @@ func (f Files) Load(h *Holder) error {
 
 // Run rereads the files until ctx ends. If they are invalid, the last valid ones stay in use.
 func (f Files) Run(ctx context.Context, h *Holder, log *slog.Logger) {
-	ticker := time.NewTicker(rereadInterval)
-	defer ticker.Stop()
-	var last [3][]byte
-	for {
-		now, err := f.reload(h, last)
-		if err != nil {
-			log.Error("the serving certificate cannot be read; the last one stays in force", "error", err)
-		}
-		last = now
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
+	follow(ctx, log, "the serving certificate cannot be read; the last one stays in force",
+		func(last [3][]byte) ([3][]byte, error) { return f.reload(h, last) })
 }
 
 // reload reads the files and passes them to the Holder if they differ from last. It returns their

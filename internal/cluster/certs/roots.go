@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"sync/atomic"
-	"time"
 )
 
 // Roots are the certificates of authorities in a file, which is read again when it changes. It is
@@ -33,21 +32,7 @@ func (r *Roots) Run(ctx context.Context, log *slog.Logger) {
 	if r == nil {
 		return
 	}
-	ticker := time.NewTicker(rereadInterval)
-	defer ticker.Stop()
-	var last []byte
-	for {
-		now, err := r.reload(last)
-		if err != nil {
-			log.Error("the authorities of clients cannot be read; the last ones stay in force", "error", err)
-		}
-		last = now
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
+	follow(ctx, log, "the authorities of clients cannot be read; the last ones stay in force", r.reload)
 }
 
 // reload reads the roots if they differ from last, and returns their content.

@@ -30,29 +30,30 @@ const (
 	excludeInterfacesName    = "traffic.sidecar.istio.io/excludeInterfaces"
 	kubevirtName             = "traffic.sidecar.istio.io/kubevirtInterfaces"
 	rerouteName              = "istio.io/reroute-virtual-interfaces"
-	proxyConfigName          = "proxy.istio.io/config"
-	overridesName            = "proxy.istio.io/overrides"
-	mergeMetricsName         = "prometheus.istio.io/merge-metrics"
-	statusName               = "sidecar.istio.io/status"
-	templatesName            = "inject.istio.io/templates"
-	nativeName               = "sidecar.istio.io/nativeSidecar"
-	rewriteProbesName        = "sidecar.istio.io/rewriteAppHTTPProbers"
-	proxyImageName           = "sidecar.istio.io/proxyImage"
-	proxyImageTypeName       = "sidecar.istio.io/proxyImageType"
-	cpuName                  = "sidecar.istio.io/proxyCPU"
-	memoryName               = "sidecar.istio.io/proxyMemory"
-	cpuLimitName             = "sidecar.istio.io/proxyCPULimit"
-	memoryLimitName          = "sidecar.istio.io/proxyMemoryLimit"
-	logLevelName             = "sidecar.istio.io/logLevel"
-	componentLevelName       = "sidecar.istio.io/componentLogLevel"
-	agentLevelName           = "sidecar.istio.io/agentLogLevel"
-	userVolumeName           = "sidecar.istio.io/userVolume"
-	userMountName            = "sidecar.istio.io/userVolumeMount"
-	bootstrapName            = "sidecar.istio.io/bootstrapOverride"
-	bindServiceName          = "sidecar.istio.io/capNetBindService"
-	readyDelayName           = "readiness.status.sidecar.istio.io/initialDelaySeconds"
-	readyPeriodName          = "readiness.status.sidecar.istio.io/periodSeconds"
-	readyFailuresName        = "readiness.status.sidecar.istio.io/failureThreshold"
+	// ProxyConfigAnnotation is where a Pod configures its own proxy, as Istio's ProxyConfig.
+	ProxyConfigAnnotation = "proxy.istio.io/config"
+	overridesName         = "proxy.istio.io/overrides"
+	mergeMetricsName      = "prometheus.istio.io/merge-metrics"
+	statusName            = "sidecar.istio.io/status"
+	templatesName         = "inject.istio.io/templates"
+	nativeName            = "sidecar.istio.io/nativeSidecar"
+	rewriteProbesName     = "sidecar.istio.io/rewriteAppHTTPProbers"
+	proxyImageName        = "sidecar.istio.io/proxyImage"
+	proxyImageTypeName    = "sidecar.istio.io/proxyImageType"
+	cpuName               = "sidecar.istio.io/proxyCPU"
+	memoryName            = "sidecar.istio.io/proxyMemory"
+	cpuLimitName          = "sidecar.istio.io/proxyCPULimit"
+	memoryLimitName       = "sidecar.istio.io/proxyMemoryLimit"
+	logLevelName          = "sidecar.istio.io/logLevel"
+	componentLevelName    = "sidecar.istio.io/componentLogLevel"
+	agentLevelName        = "sidecar.istio.io/agentLogLevel"
+	userVolumeName        = "sidecar.istio.io/userVolume"
+	userMountName         = "sidecar.istio.io/userVolumeMount"
+	bootstrapName         = "sidecar.istio.io/bootstrapOverride"
+	bindServiceName       = "sidecar.istio.io/capNetBindService"
+	readyDelayName        = "readiness.status.sidecar.istio.io/initialDelaySeconds"
+	readyPeriodName       = "readiness.status.sidecar.istio.io/periodSeconds"
+	readyFailuresName     = "readiness.status.sidecar.istio.io/failureThreshold"
 )
 
 // check returns what would be right if a value is wrong.
@@ -73,7 +74,7 @@ func checks() map[string]check {
 		excludeInterfacesName:    interfaces,
 		kubevirtName:             interfaces,
 		rerouteName:              interfaces,
-		proxyConfigName:          proxyConfig,
+		ProxyConfigAnnotation:    proxyConfig,
 		overridesName:            anObject("the containers that injection has recorded, in JSON"),
 		mergeMetricsName:         boolean,
 		nativeName:               boolean,
@@ -97,8 +98,19 @@ func checks() map[string]check {
 	}
 }
 
-// checkAnnotations returns an error that names each wrong annotation, its value, and what would be
-// right.
+// AnnotationError is one annotation that is wrong.
+type AnnotationError struct {
+	Name, Value string
+	// Want is what would be right.
+	Want string
+}
+
+func (e *AnnotationError) Error() string {
+	return fmt.Sprintf("metadata.annotations[%s] = %q; want %s", e.Name, e.Value, e.Want)
+}
+
+// checkAnnotations returns an error that joins an AnnotationError for each wrong annotation, in the
+// order of their names.
 func checkAnnotations(annotations map[string]string) error {
 	all := checks()
 	var problems []error
@@ -109,7 +121,7 @@ func checkAnnotations(annotations map[string]string) error {
 		}
 		value := annotations[name]
 		if want := check(value); want != "" {
-			problems = append(problems, fmt.Errorf("metadata.annotations[%s] = %q; want %s", name, value, want))
+			problems = append(problems, &AnnotationError{name, value, want})
 		}
 	}
 	return errors.Join(problems...)

@@ -25,6 +25,17 @@ var podTemplates = map[string][]string{
 	"apps.openshift.io/DeploymentConfig": {"spec", "template"},
 }
 
+// TemplatePath returns where an object of a kind has the template of its Pods, which is the object
+// itself for a Pod. It reports false for kinds that have none.
+func TemplatePath(apiVersion, kind string) (path []string, ok bool) {
+	group, _, grouped := strings.Cut(apiVersion, "/")
+	if !grouped {
+		group = ""
+	}
+	path, ok = podTemplates[group+"/"+kind]
+	return path, ok
+}
+
 // Note says what became of a workload.
 type Note struct {
 	// Workload is its kind, namespace and name.
@@ -98,6 +109,10 @@ func (d *documents) document(text []byte) ([]byte, error) {
 	return out, nil
 }
 
+// configNotRead is said of a ProxyConfig among the documents.
+const configNotRead = "it has no effect on the workloads of these documents, for which no objects are read; " +
+	"say it in the mesh configuration's defaultConfig or in the annotation " + ProxyConfigAnnotation
+
 // object injects an object in place, and reports whether it did.
 func (d *documents) object(o object) (changed bool, err error) {
 	apiVersion, _ := o["apiVersion"].(string)
@@ -105,19 +120,18 @@ func (d *documents) object(o object) (changed bool, err error) {
 	if items, ok := o["items"].([]any); ok && strings.HasSuffix(kind, "List") {
 		return d.list(items)
 	}
-	group, _, grouped := strings.Cut(apiVersion, "/")
-	if !grouped {
-		group = ""
-	}
-	path, ok := podTemplates[group+"/"+kind]
-	if !ok {
-		return false, nil
-	}
 	metadata, _ := o["metadata"].(object)
 	name, _ := metadata["name"].(string)
 	namespace, _ := metadata["namespace"].(string)
 	namespace = cmp.Or(namespace, d.namespace)
 	workload := fmt.Sprintf("%s %s/%s", kind, namespace, name)
+	path, ok := TemplatePath(apiVersion, kind)
+	if !ok {
+		if kind == "ProxyConfig" && strings.HasPrefix(apiVersion, "networking.istio.io/") {
+			d.notes = append(d.notes, Note{workload, Decision{Warning: configNotRead}})
+		}
+		return false, nil
+	}
 	template := o
 	for n, field := range path {
 		if template, ok = template[field].(object); !ok {

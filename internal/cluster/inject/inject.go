@@ -7,9 +7,13 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 	mesh "istio.io/api/mesh/v1alpha1"
+	networking "istio.io/api/networking/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	kubejson "sigs.k8s.io/json"
+
+	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
 // The names of containers that are added.
@@ -28,6 +32,8 @@ type Pod struct {
 	Owner Owner
 	// Variables are set in the proxy's environment, and stand above the values.
 	Variables map[string]string
+	// Configs returns the ProxyConfigs in force for a Pod's namespace and labels; nil for none.
+	Configs func(namespace string, labels map[string]string) model.ProxyConfigs
 }
 
 // Result is what became of a Pod.
@@ -49,7 +55,13 @@ type request struct {
 	native    bool
 	user      int64
 	variables map[string]string
+	// namesReceiver says that the Pod's annotation names where its spans go.
+	namesReceiver bool
 }
+
+// receiverNotUsed is said of a Pod whose annotation names where its spans go.
+const receiverNotUsed = "metadata.annotations[" + ProxyConfigAnnotation + "]: tracing names where spans go, " +
+	"which has no effect for one Pod; want a Telemetry that selects the Pod and names a provider"
 
 // Inject adds the proxy to a Pod, if it gets one. An error is about the Pod.
 func (i *Injector) Inject(p Pod) (result Result, err error) {
@@ -73,6 +85,9 @@ func (i *Injector) Inject(p Pod) (result Result, err error) {
 	r, err := i.request(p, typed, namespace)
 	if err != nil {
 		return result, err
+	}
+	if r.namesReceiver {
+		result.Warning = strings.TrimPrefix(result.Warning+"; "+receiverNotUsed, "; ")
 	}
 	out, err := i.inject(r)
 	if err != nil {
@@ -113,15 +128,47 @@ func (i *Injector) request(p Pod, typed *corev1.Pod, namespace string) (*request
 		*own.SecurityContext.RunAsUser > 0 {
 		r.user = *own.SecurityContext.RunAsUser
 	}
-	r.proxy = i.mesh.proxy
-	if text, ok := typed.Annotations[proxyConfigName]; ok {
+	return r, i.readProxyConfig(r, p, typed)
+}
+
+// readProxyConfig reads the configuration of a Pod's proxy: that of the mesh, then the ProxyConfigs
+// of the mesh and of the namespace, the Pod's annotation, and the ProxyConfig that selects the Pod.
+func (i *Injector) readProxyConfig(r *request, p Pod, typed *corev1.Pod) error {
+	var objects model.ProxyConfigs
+	if p.Configs != nil {
+		objects = p.Configs(r.namespace, typed.Labels)
+	}
+	out := overProxy(overProxy(i.mesh.proxy, started(objects.Mesh)), started(objects.Namespace))
+	if text, ok := typed.Annotations[ProxyConfigAnnotation]; ok {
 		own := &mesh.ProxyConfig{}
 		if err := unmarshal(text, own, protojson.UnmarshalOptions{}); err != nil {
-			return nil, fmt.Errorf("metadata.annotations[%s]: %w", proxyConfigName, err)
+			return fmt.Errorf("metadata.annotations[%s]: %w", ProxyConfigAnnotation, err)
 		}
-		r.proxy = overProxy(r.proxy, own)
+		out, r.namesReceiver = overProxy(out, own), own.GetTracing().GetTracer() != nil
 	}
-	return r, nil
+	r.proxy = overProxy(out, started(objects.Workload))
+	return nil
+}
+
+// started returns what a ProxyConfig sets, nil if there is none.
+func started(c *model.ProxyConfig) *mesh.ProxyConfig {
+	if c == nil {
+		return nil
+	}
+	out := &mesh.ProxyConfig{}
+	if c.Concurrency != nil {
+		out.Concurrency = wrapperspb.Int32(*c.Concurrency)
+	}
+	if c.ImageType != "" {
+		out.Image = &networking.ProxyImage{ImageType: c.ImageType}
+	}
+	for _, v := range c.Environment {
+		if out.ProxyMetadata == nil {
+			out.ProxyMetadata = map[string]string{}
+		}
+		out.ProxyMetadata[v.Name] = v.Value
+	}
+	return out
 }
 
 // annotation returns an annotation of the Pod, or what stands for it.

@@ -188,14 +188,15 @@ func standardProxy() *mesh.ProxyConfig {
 	}
 }
 
-// overProxy returns over on top of under. Maps and messages are merged, lists replaced.
+// overProxy returns over on top of under. Maps and messages are merged; lists are replaced, and so
+// are values that may be unset (google.protobuf.Int32Value and the like), by 0 and false too.
 func overProxy(under, over *mesh.ProxyConfig) *mesh.ProxyConfig {
 	out := proto.CloneOf(under)
 	if over == nil {
 		return out
 	}
 	over.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
-		if f.IsList() {
+		if f.IsList() || !f.IsMap() && f.Message() != nil && f.Message().ParentFile().Package() == "google.protobuf" {
 			out.ProtoReflect().Clear(f)
 		}
 		return true

@@ -55,6 +55,9 @@ func NamesOf(namespace, revision string) Names {
 	}
 }
 
+// Discovery returns the address at which proxies reach the control plane, with its port.
+func (n Names) Discovery() string { return n.Service + "." + n.Namespace + ".svc:15012" }
+
 // ServerNames returns the DNS names of the serving certificate. Istio's agents and tools insist on
 // the first.
 func (n Names) ServerNames() []string {

@@ -22,6 +22,18 @@ const (
 	proxyContainer   = "istio-proxy"
 )
 
+// RemoteCluster selects the Secrets by which istiod reads other clusters.
+const RemoteCluster = "istio/multiCluster=true"
+
+// OtherCluster is the verdict on a Secret that RemoteCluster selects.
+func OtherCluster(namespace, name string) Verdict {
+	return Verdict{Kind: "Secret", Namespace: namespace, Name: name, Findings: []Finding{{
+		Field: "metadata.labels[istio/multiCluster]", Value: "true",
+		Why: "Lateen reads one cluster: calls to services of the other one would have no endpoints there; " +
+			"want gateways and ServiceEntries between the clusters",
+	}}}
+}
+
 // PodLabels returns the labels by which a Pod asks for a proxy, also where the policy is not to
 // inject by default; of a revision, if its namespace says nothing.
 func PodLabels(revision string) map[string]string {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -50,7 +49,7 @@ func (v *Verdict) Object() string {
 func Kinds() []*kinds.Descriptor {
 	var all []*kinds.Descriptor
 	for _, d := range slices.Concat(kinds.All(), kinds.Reported()) {
-		isIstios := slices.Contains(kinds.IstioGroups(), d.Group) || d.Group == "gateway.networking.k8s.io"
+		isIstios := slices.Contains(kinds.IstioGroups(), d.Group) || d.Group == kinds.GatewayAPIGroup
 		if isIstios || d.Kind == kinds.Service || d.Kind == kinds.Ingress {
 			all = append(all, d)
 		}
@@ -60,9 +59,12 @@ func Kinds() []*kinds.Descriptor {
 
 // Checker judges the objects of one mesh.
 type Checker struct {
+	// Discovery is the address of the revision's control plane, with its port. Proxies may name it.
+	Discovery string
+
 	converter *convert.Converter
 	mesh      model.MeshConfig
-	entries   []*networkingv1.ServiceEntry // of all objects that were judged
+	together  differences.Together // all objects that were judged
 }
 
 // New returns the checker of a mesh with a root namespace. config is the ConfigMap with the mesh
@@ -70,12 +72,12 @@ type Checker struct {
 func New(root string, config *corev1.ConfigMap) (*Checker, *Verdict) {
 	defaults := model.DefaultMesh()
 	defaults.RootNamespace = root
-	c := &Checker{mesh: defaults}
+	c := &Checker{mesh: defaults, together: differences.Together{Root: root}}
 	name := ""
 	if config != nil {
 		name = config.Name
 	}
-	c.converter = convert.New(convert.Options{Defaults: defaults, ConfigMap: name, Selected: true})
+	c.converter = convert.New(convert.Options{Defaults: defaults, ConfigMap: name, Selected: true, Injects: true})
 	if config == nil {
 		return c, nil
 	}
@@ -85,6 +87,7 @@ func New(root string, config *corev1.ConfigMap) (*Checker, *Verdict) {
 			c.mesh = *mesh
 		}
 	}
+	c.together.Add(config)
 	return c, &Verdict{
 		Kind: "ConfigMap", Namespace: config.Namespace, Name: config.Name,
 		Findings:    findings(result.Problems),
@@ -110,26 +113,24 @@ func (c *Checker) Check(o *unstructured.Unstructured) Verdict {
 	for _, d := range reading.Documents {
 		problems = append(problems, c.converter.Convert(d.Change(time.Time{}), c.mesh).Problems...)
 		v.Differences = append(v.Differences, findings(differences.Of(d.Object, d.Key))...)
-		if entry, ok := d.Object.(*networkingv1.ServiceEntry); ok {
-			c.entries = append(c.entries, entry)
-		}
+		c.together.Add(d.Object)
 	}
 	v.Findings = findings(problems)
 	return v
 }
 
 // Compare adds to the verdicts of objects what they differ in together. It looks at all objects
-// that Check was given.
+// and workloads that Check and Workload were given.
 func (c *Checker) Compare(verdicts []Verdict) {
-	slices.SortStableFunc(c.entries, func(a, b *networkingv1.ServiceEntry) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
-	for _, p := range differences.Entries(c.entries) {
-		for i := range verdicts {
-			v := &verdicts[i]
-			if v.Kind == string(p.Object.Kind) && v.Namespace == p.Object.Namespace && v.Name == p.Object.Name {
-				v.Differences = append(v.Differences, findings([]source.Problem{p})...)
-			}
+	of := map[source.Key][]*Verdict{}
+	for i := range verdicts {
+		v := &verdicts[i]
+		k := source.Key{Kind: kinds.Kind(v.Kind), Namespace: v.Namespace, Name: v.Name}
+		of[k] = append(of[k], v)
+	}
+	for _, p := range c.together.Found() {
+		for _, v := range of[p.Object] {
+			v.Differences = append(v.Differences, findings([]source.Problem{p})...)
 		}
 	}
 }
@@ -168,9 +169,17 @@ func Namespace(o *unstructured.Unstructured, revision string, webhooks []unstruc
 	return v
 }
 
-// Labels judges the labels by which a namespace asks for proxies.
+// Labels judges the labels by which a namespace asks for proxies, or for what Lateen does not have.
 func Labels(labels map[string]string) (findings []Finding) {
 	injection, revision := labels[injectionLabel], labels[kinds.RevisionLabel]
+	for _, name := range []string{"istio.io/dataplane-mode", "istio.io/use-waypoint"} {
+		if value := labels[name]; value != "" && value != "none" {
+			findings = append(findings, Finding{
+				Field: "metadata.labels[" + name + "]", Value: value,
+				Why: "Lateen has no ambient mode; want sidecars, by " + injectionLabel + "=enabled",
+			})
+		}
+	}
 	if injection != "" && revision != "" {
 		findings = append(findings, Finding{
 			Field: "metadata.labels[" + kinds.RevisionLabel + "]", Value: revision,

@@ -40,15 +40,19 @@ metadata: {name: once, labels: {istio-injection: enabled}}
 apiVersion: v1
 kind: Namespace
 metadata: {name: odd, labels: {istio-injection: "true"}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: ambient, labels: {istio.io/dataplane-mode: ambient}}
 `
 
 func TestVerdicts(t *testing.T) {
 	checker, verdict := New("istio-system", &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "istio-system", Name: "istio"},
-		Data:       map[string]string{"mesh": "accessLogFile: /dev/stdout\nenableTracing: true\n"},
+		Data:       map[string]string{"mesh": "accessLogFile: /dev/stdout\ndisableEnvoyListenerLog: true\n"},
 	})
 	require.Len(t, verdict.Findings, 1)
-	require.Equal(t, "data.mesh.enableTracing", verdict.Findings[0].Field)
+	require.Equal(t, "data.mesh.disableEnvoyListenerLog", verdict.Findings[0].Field)
 
 	var got []string
 	for document := range strings.SplitSeq(objects, "---\n") {
@@ -74,6 +78,8 @@ func TestVerdicts(t *testing.T) {
 			`want one of the two labels`,
 		"Namespace once: go",
 		`Namespace odd: metadata.labels[istio-injection] = "true": want enabled or disabled`,
+		`Namespace ambient: metadata.labels[istio.io/dataplane-mode] = "ambient": Lateen has no ambient mode; want ` +
+			`sidecars, by istio-injection=enabled`,
 	}, got)
 }
 

@@ -39,19 +39,42 @@ func (c *Cluster) Replicas(ctx context.Context, namespace, revision string) ([]R
 	if revision == "" {
 		delete(want, kinds.RevisionLabel)
 	}
-	pods, err := c.client.Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: want.String()})
+	pods, err := c.running(ctx, namespace, want.String())
 	if err != nil {
 		return nil, fmt.Errorf("listing the control plane's Pods in namespace %s: %w", namespace, err)
 	}
 	var found []Replica
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
-			found = append(found, Replica{pod.Namespace, pod.Name, pod.Labels[kinds.RevisionLabel]})
-		}
+	for _, pod := range pods {
+		found = append(found, Replica{pod.Namespace, pod.Name, pod.Labels[kinds.RevisionLabel]})
 	}
 	slices.SortFunc(found, func(a, b Replica) int {
 		return cmp.Or(cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Pod, b.Pod))
 	})
 	return found, nil
+}
+
+// Running returns the names of the running Pods in a namespace that a label selector ("app=kiali")
+// selects, sorted.
+func (c *Cluster) Running(ctx context.Context, namespace, selector string) ([]string, error) {
+	pods, err := c.running(ctx, namespace, selector)
+	if err != nil {
+		return nil, fmt.Errorf("listing Pods with %s in namespace %s: %w", selector, namespace, err)
+	}
+	var names []string
+	for _, pod := range pods {
+		names = append(names, pod.Name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// running returns the Pods that run and are not about to end.
+func (c *Cluster) running(ctx context.Context, namespace, selector string) ([]corev1.Pod, error) {
+	pods, err := c.client.Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool {
+		return pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil
+	}), nil
 }

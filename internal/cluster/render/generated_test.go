@@ -27,6 +27,7 @@ const files = "../../../charts/"
 func TestChartHasTheRightsOfTheTable(t *testing.T) {
 	for name, rules := range map[string][]rbacv1.PolicyRule{
 		"cluster-rules.yaml": clusterRules(), "namespace-rules.yaml": namespaceRules(),
+		"gateway-rules.yaml": gatewayRules(),
 	} {
 		text, err := yaml.Marshal(rules)
 		require.NoError(t, err)
@@ -106,7 +107,9 @@ func reads(namespace string) []rbacv1.PolicyRule {
 
 // withStatus returns the kinds whose statuses Lateen writes.
 func withStatus() []*kinds.Descriptor {
-	return slices.Concat(kinds.WithStatus(kinds.Conditions), kinds.WithStatus(kinds.Address))
+	return slices.Concat(
+		kinds.WithStatus(kinds.Conditions), kinds.WithStatus(kinds.Address), kinds.WithStatus(kinds.Attachments),
+	)
 }
 
 // hasStatus reports whether Lateen writes statuses of objects of a group.
@@ -168,4 +171,18 @@ func namespaceRules() []rbacv1.PolicyRule {
 		// webhook.
 		rules(probe.Group, []string{"create"}, probe.Resource),
 	)
+}
+
+// gatewayRules returns what it takes to deploy Gateways: in all namespaces, since a Gateway may be
+// in any, or in those that are named. It deletes what parameters may ask for and cease to.
+func gatewayRules() []rbacv1.PolicyRule {
+	apply := []string{"get", "create", "patch"}
+	optional := append([]string{"delete"}, apply...)
+	return []rbacv1.PolicyRule{
+		rules("", apply, "serviceaccounts", "services"),
+		rules("apps", apply, "deployments"),
+		rules("autoscaling", optional, "horizontalpodautoscalers"),
+		rules("policy", optional, "poddisruptionbudgets"),
+		rules("", []string{"get"}, "configmaps"), // parameters
+	}
 }

@@ -59,6 +59,6 @@ func TestDashboardsAreConfigMaps(t *testing.T) {
 	}
 	require.ElementsMatch(t, []string{
 		"istiod-dashboard-capacity/capacity.json", "istiod-dashboard-control-plane/control-plane.json",
-		"istiod-dashboard-push-pipeline/push-pipeline.json",
+		"istiod-dashboard-data-plane/data-plane.json", "istiod-dashboard-push-pipeline/push-pipeline.json",
 	}, found)
 }

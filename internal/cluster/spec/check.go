@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/convert"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/app/config"
+	"github.com/lateen-mesh/lateen/internal/cluster/install"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -80,6 +82,29 @@ func (r *Reader) checkImage() {
 	}
 }
 
+// checkDiscovery leaves out the address of another control plane. istiod's chart writes its own
+// into the mesh configuration, and proxies that Lateen injects would go on asking istiod by it.
+func (r *Reader) checkDiscovery() {
+	const config = "meshConfig.defaultConfig"
+	proxies, _ := at(r.values, config).(map[string]any)
+	address, _ := proxies["discoveryAddress"].(string)
+	if !istiodAddress.MatchString(address) {
+		return // it is not there, or a name that somebody has made
+	}
+	revision, _ := r.values["revision"].(string)
+	own := install.NamesOf(r.spec.Root(), revision).Discovery()
+	host, port, _ := strings.Cut(address, ":")
+	name, ownPort, _ := strings.Cut(own, ":")
+	if port == ownPort && strings.HasPrefix(host+".", name+".") {
+		return // with or without the domain of the cluster
+	}
+	r.note(config+".discoveryAddress", address, "without effect: proxies of this revision ask "+own)
+	delete(proxies, "discoveryAddress")
+}
+
+// istiodAddress matches the addresses of Services that control planes have.
+var istiodAddress = regexp.MustCompile(`^istiod(-[^.]+)?\.[^.]+\.svc(\.[^:]+)?(:[0-9]+)?$`)
+
 // checkMesh reads the mesh configuration as the control plane does. What it would not put in force
 // is an error here, and what is without effect is reported.
 func (r *Reader) checkMesh() {
@@ -98,7 +123,7 @@ func (r *Reader) checkMesh() {
 	}
 	defaults := model.DefaultMesh()
 	defaults.RootNamespace = r.spec.Root()
-	converter := convert.New(convert.Options{Defaults: defaults, Selected: true})
+	converter := convert.New(convert.Options{Defaults: defaults, Selected: true, Injects: true})
 	result := converter.Convert(source.Change{
 		Key: converter.MeshKey(),
 		Object: &corev1.ConfigMap{
@@ -108,9 +133,6 @@ func (r *Reader) checkMesh() {
 	}, defaults)
 	for _, p := range result.Problems {
 		p.Path = strings.Replace(p.Path, "data.mesh", "meshConfig", 1)
-		if p.Severity == source.Warning && strings.HasPrefix(p.Path, "meshConfig.defaultConfig.") {
-			continue // the injection passes it on to proxies
-		}
 		if p.Severity == source.Warning {
 			r.notes = append(r.notes, Note{p.Path, p.Value, strings.Join(nonempty(p.Message, p.Want), "; want ")})
 			continue

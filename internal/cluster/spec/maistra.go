@@ -55,16 +55,10 @@ func (r *Reader) runtime(f fields) {
 	components := f.below("components")
 	pilot := components.below("pilot")
 	deployment, pod, container := pilot.below("deployment"), pilot.below("pod"), pilot.below("container")
-	scaling := deployment.below("autoScaling")
-	on := scaling.bool("enabled", false)
-	if deployment.has("replicas") {
-		put(r.values, "pilot.autoscaleEnabled", on)
-		deployment.to(r.values, "replicas", "pilot.replicaCount")
-	}
-	scaling.to(r.values, "minReplicas", "pilot.autoscaleMin", "maxReplicas", "pilot.autoscaleMax",
-		"targetCPUUtilizationPercentage", "pilot.cpu.targetAverageUtilization")
-	scaling.rest()
-	deployment.rest()
+	deployment.replicas(r.values, replicaPaths{
+		enabled: "pilot.autoscaleEnabled", count: "pilot.replicaCount", least: "pilot.autoscaleMin",
+		most: "pilot.autoscaleMax", cpu: "pilot.cpu.targetAverageUtilization",
+	})
 	metadata := pod.below("metadata")
 	metadata.to(r.values, "labels", "pilot.podLabels", "annotations", "pilot.podAnnotations")
 	metadata.rest()
@@ -81,6 +75,22 @@ func (r *Reader) runtime(f fields) {
 		components.note(noAddons, name)
 	}
 	components.rest()
+	f.rest()
+}
+
+// replicaPaths are where values say how many replicas run.
+type replicaPaths struct{ enabled, count, least, most, cpu string }
+
+// replicas reads Maistra's deployment. A number of replicas turns autoscaling off, unless that is
+// on.
+func (f fields) replicas(values map[string]any, to replicaPaths) {
+	scaling := f.below("autoScaling")
+	if on := scaling.bool("enabled", false); f.has("replicas") {
+		put(values, to.enabled, on)
+		f.to(values, "replicas", to.count)
+	}
+	scaling.to(values, "minReplicas", to.least, "maxReplicas", to.most, "targetCPUUtilizationPercentage", to.cpu)
+	scaling.rest()
 	f.rest()
 }
 
@@ -121,16 +131,10 @@ func (r *Reader) maistraGateway(g *gateway, f fields) {
 		"service.loadBalancerIP", "externalTrafficPolicy", "service.externalTrafficPolicy")
 	service.rest()
 	runtime := f.below("runtime")
-	deployment := runtime.below("deployment")
-	scaling := deployment.below("autoScaling")
-	if on := scaling.bool("enabled", false); deployment.has("replicas") {
-		put(g.Values, "autoscaling.enabled", on)
-		deployment.to(g.Values, "replicas", "replicaCount")
-	}
-	scaling.to(g.Values, "minReplicas", "autoscaling.minReplicas", "maxReplicas", "autoscaling.maxReplicas",
-		"targetCPUUtilizationPercentage", "autoscaling.targetCPUUtilizationPercentage")
-	scaling.rest()
-	deployment.rest()
+	runtime.below("deployment").replicas(g.Values, replicaPaths{
+		enabled: "autoscaling.enabled", count: "replicaCount", least: "autoscaling.minReplicas",
+		most: "autoscaling.maxReplicas", cpu: "autoscaling.targetCPUUtilizationPercentage",
+	})
 	container := runtime.below("container")
 	container.to(g.Values, "resources", "resources", "env", "env")
 	container.rest()

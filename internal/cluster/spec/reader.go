@@ -192,6 +192,7 @@ func (r *Reader) finish() {
 	r.applyMembers()
 	r.checkImage()
 	r.checkSettings()
+	r.checkDiscovery()
 	r.checkMesh()
 	r.spec.Values = r.values
 	for _, g := range r.gateways {

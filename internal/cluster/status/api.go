@@ -25,10 +25,19 @@ const fieldManager = "lateen"
 // API reads and writes statuses.
 type API struct{ client rest.Interface }
 
+// attachmentFactor is how much higher the limit is for statuses of the Gateway API: each route has
+// one, and people wait for it.
+const attachmentFactor = 5
+
 // NewAPI returns an API with a client of its own, so that the limit holds for statuses alone.
-func NewAPI(config *rest.Config) (API, error) {
+func NewAPI(config *rest.Config) (API, error) { return newAPI(config, 1) }
+
+// NewAttachmentAPI returns an API for the statuses of the Gateway API, with a limit of its own.
+func NewAttachmentAPI(config *rest.Config) (API, error) { return newAPI(config, attachmentFactor) }
+
+func newAPI(config *rest.Config, factor int) (API, error) {
 	c := rest.CopyConfig(config)
-	c.QPS, c.Burst = requestsPerSecond, burst
+	c.QPS, c.Burst = float32(requestsPerSecond*factor), burst*factor
 	c.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	c.ContentType, c.AcceptContentTypes = "application/json", "application/json"
 	client, err := rest.UnversionedRESTClientFor(c)
@@ -40,6 +49,11 @@ const pageSize = 100
 
 // list calls each for all objects of a kind.
 func (a API) list(ctx context.Context, kind kinds.Kind, each func(*liveObject)) error {
+	return listOf(ctx, a, kind, each)
+}
+
+// listOf is list for another type of objects.
+func listOf[T any](ctx context.Context, a API, kind kinds.Kind, each func(*T)) error {
 	r := kinds.WithStatusOf(kind).GroupVersionResource()
 	for next := ""; ; {
 		raw, err := rawOf(a.client.Get().AbsPath("apis", r.Group, r.Version, r.Resource).
@@ -51,7 +65,7 @@ func (a API) list(ctx context.Context, kind kinds.Kind, each func(*liveObject)) 
 			Metadata struct {
 				Continue string `json:"continue"`
 			} `json:"metadata"`
-			Items []liveObject `json:"items"`
+			Items []T `json:"items"`
 		}
 		if err := json.Unmarshal(raw, &page); err != nil {
 			return err
@@ -66,12 +80,17 @@ func (a API) list(ctx context.Context, kind kinds.Kind, each func(*liveObject)) 
 }
 
 func (a API) get(ctx context.Context, k source.Key) (*liveObject, error) {
+	l := &liveObject{}
+	return l, a.read(ctx, k, l)
+}
+
+// read reads an object into a struct with the fields that are wanted.
+func (a API) read(ctx context.Context, k source.Key, into any) error {
 	raw, err := rawOf(a.client.Get().AbsPath(pathOf(k)...).Do(ctx))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	l := &liveObject{}
-	return l, json.Unmarshal(raw, l)
+	return json.Unmarshal(raw, into)
 }
 
 // rawOf returns the body of an answer, or the API server's error. The error of Raw alone says
@@ -90,6 +109,10 @@ func (a API) patch(ctx context.Context, k source.Key, body []byte) error {
 }
 
 func pathOf(k source.Key) []string {
-	r := kinds.WithStatusOf(k.Kind).GroupVersionResource()
+	d := kinds.WithStatusOf(k.Kind)
+	r := d.GroupVersionResource()
+	if d.ClusterScoped {
+		return []string{"apis", r.Group, r.Version, r.Resource, k.Name}
+	}
 	return []string{"apis", r.Group, r.Version, "namespaces", k.Namespace, r.Resource, k.Name}
 }

@@ -15,6 +15,9 @@
 // which ones belong to the mesh. The leader's AddressWriter watches the one Service with the
 // addresses.
 //
-// The package may import api/kinds, observe and source. Nothing reads a status back: what is
-// written here is no input of anything.
+// The statuses of the Gateway API are a result of the state, as GatewayAPIStatus. Attachments holds
+// the latest one of each object, and the leader's AttachmentWriter writes it.
+//
+// The package may import api/kinds, api/model, observe and source. Nothing reads a status back:
+// what is written here is no input of anything.
 package status

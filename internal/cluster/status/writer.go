@@ -28,8 +28,7 @@ type Writer struct {
 	WriterOptions
 	*statusQueue
 
-	mu    sync.Mutex
-	known map[source.Key]condition // as they stand in the API server
+	known *standing[condition]
 	// pace is the time between two objects of the backlog.
 	pace time.Duration
 	// waiting is how many objects of the backlog are not queued yet.
@@ -42,7 +41,7 @@ const backlogPace = 200 * time.Millisecond
 
 // NewWriter returns a Writer for one term as the leader.
 func NewWriter(o WriterOptions) *Writer {
-	return &Writer{WriterOptions: o, known: map[source.Key]condition{}, pace: backlogPace}
+	return &Writer{WriterOptions: o, known: newStanding[condition](), pace: backlogPace}
 }
 
 // Run writes until ctx ends.
@@ -63,16 +62,21 @@ func (w *Writer) Run(ctx context.Context) {
 	feeding.Go(func() { w.feed(ctx, backlog) })
 	w.runWorkers(ctx, func(k source.Key) {
 		w.handle(ctx, k)
-		w.Metrics.Status.Pending.Set(float64(w.queue.Len()) + float64(w.waiting.Load()))
+		w.countPending()
 	})
 	feeding.Wait()
+}
+
+// countPending sets the metric of what waits, queued or not.
+func (w *Writer) countPending() {
+	w.Metrics.Status.Pending.Set(float64(w.queue.Len()) + float64(w.waiting.Load()))
 }
 
 // sortOut queues the objects with problems, and returns those without whose condition differs.
 func (w *Writer) sortOut(keys []source.Key) (backlog []source.Key) {
 	for _, k := range keys {
 		observation, exists := w.Tracker.Get(k)
-		known, told := w.lookup(k)
+		known, told := w.known.lookup(k)
 		switch {
 		case !exists, told && known.sameContent(conditionOf(observation)):
 		case len(observation.Problems) > 0:
@@ -90,6 +94,7 @@ func (w *Writer) feed(ctx context.Context, backlog []source.Key) {
 	for i, k := range backlog {
 		w.queue.Add(k)
 		w.waiting.Store(int64(len(backlog) - i - 1))
+		w.countPending()
 		select {
 		case <-ctx.Done():
 			return
@@ -105,7 +110,7 @@ func (w *Writer) readExisting(ctx context.Context) bool {
 		list := func() error {
 			err := w.API.list(ctx, kind, func(l *liveObject) {
 				if c, at := l.own(); at >= 0 {
-					w.known[source.Key{Kind: kind, Namespace: l.Metadata.Namespace, Name: l.Metadata.Name}] = c
+					w.known.remember(source.Key{Kind: kind, Namespace: l.Metadata.Namespace, Name: l.Metadata.Name}, c)
 				}
 			})
 			if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && kinds.Of(kind).Kind == "" {
@@ -124,10 +129,10 @@ func (w *Writer) readExisting(ctx context.Context) bool {
 func (w *Writer) handle(ctx context.Context, k source.Key) {
 	observation, exists := w.Tracker.Get(k)
 	want := conditionOf(observation)
-	known, told := w.lookup(k)
+	known, told := w.known.lookup(k)
 	switch {
 	case !exists: // it is gone, or soon will be
-		w.remember(k, nil)
+		w.known.forget(k)
 		w.queue.Forget(k)
 		return
 	case told && known.sameContent(want):
@@ -142,7 +147,7 @@ func (w *Writer) handle(ctx context.Context, k source.Key) {
 func (w *Writer) write(ctx context.Context, k source.Key, want condition) (result string, err error) {
 	present, err := w.API.get(ctx, k)
 	if apierrors.IsNotFound(err) {
-		w.remember(k, nil)
+		w.known.forget(k)
 		return gone, nil
 	}
 	if err != nil {
@@ -152,7 +157,7 @@ func (w *Writer) write(ctx context.Context, k source.Key, want condition) (resul
 		want.ObservedGeneration = present.Metadata.Generation
 	}
 	if before, at := present.own(); at >= 0 && before.sameContent(want) {
-		w.remember(k, &want)
+		w.known.remember(k, want)
 		return unchanged, nil
 	}
 	body, err := present.patch(want, w.Now())
@@ -162,26 +167,9 @@ func (w *Writer) write(ctx context.Context, k source.Key, want condition) (resul
 	result, err = outcome(w.API.patch(ctx, k, body))
 	switch result {
 	case written:
-		w.remember(k, &want)
+		w.known.remember(k, want)
 	case gone:
-		w.remember(k, nil)
+		w.known.forget(k)
 	}
 	return result, err
-}
-
-func (w *Writer) lookup(k source.Key) (condition, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	c, ok := w.known[k]
-	return c, ok
-}
-
-func (w *Writer) remember(k source.Key, c *condition) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if c == nil {
-		delete(w.known, k)
-		return
-	}
-	w.known[k] = *c
 }

@@ -306,6 +306,9 @@ func TestABacklogIsPaced(t *testing.T) {
 		<-time.After(10*time.Second + backlogPace/2)
 		synctest.Wait()
 		require.Equal(t, int(10*time.Second/backlogPace)+1, w.queue.Len())
+		var pending dto.Metric
+		require.NoError(t, metrics.Status.Pending.Write(&pending))
+		require.InDelta(t, len(backlog), pending.GetGauge().GetValue(), 0, "queued or not")
 
 		w.failures.Store(100) // the API server refuses all
 		<-time.After(backlogPace)

@@ -34,8 +34,10 @@ type Options struct {
 	// Injector returns the present injector of proxies, or why there is none. It is nil if nothing
 	// is injected here.
 	Injector func() (*inject.Injector, error)
-	Metrics  *observe.Metrics
-	Log      *slog.Logger
+	// ProxyConfigs returns those in force for a Pod's namespace and labels; nil for none.
+	ProxyConfigs func(namespace string, labels map[string]string) model.ProxyConfigs
+	Metrics      *observe.Metrics
+	Log          *slog.Logger
 }
 
 // handler answers requests. It keeps nothing of those that it has answered.

@@ -30,7 +30,7 @@ func (h *handler) inject(path string, r *admissionv1.AdmissionRequest) (*admissi
 	metrics.Requests.Inc()
 	start := time.Now()
 	result, err := injector.Inject(inject.Pod{
-		JSON: r.Object.Raw, Namespace: r.Namespace, Variables: variables(path),
+		JSON: r.Object.Raw, Namespace: r.Namespace, Variables: variables(path), Configs: h.ProxyConfigs,
 	})
 	metrics.Time.Observe(time.Since(start).Seconds())
 	if result.Warning != "" {

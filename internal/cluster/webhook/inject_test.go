@@ -52,6 +52,11 @@ func TestInjection(t *testing.T) {
 	h := NewHandler(Options{
 		Mesh: model.DefaultMesh, Metrics: metrics, Log: slog.New(slog.DiscardHandler),
 		Injector: func() (*inject.Injector, error) { return injector, missing },
+		ProxyConfigs: func(namespace string, _ map[string]string) model.ProxyConfigs {
+			return model.ProxyConfigs{Namespace: &model.ProxyConfig{
+				Environment: []model.Variable{{Name: "FROM_PROXY_CONFIG_OF", Value: namespace}},
+			}}
+		},
 	})
 	_, code := askInjection(t, h, InjectPath, plainPod, nil)
 	require.Equal(t, http.StatusServiceUnavailable, code, "the failure policy decides")
@@ -62,6 +67,7 @@ func TestInjection(t *testing.T) {
 	require.Equal(t, admissionv1.PatchTypeJSONPatch, *got.PatchType)
 	require.Contains(t, string(got.Patch), `{"name":"ISTIO_META_CLUSTER_ID","value":"east"}`)
 	require.Contains(t, string(got.Patch), `{"name":"ISTIO_META_NETWORK","value":"a/b"}`)
+	require.Contains(t, string(got.Patch), `{"name":"FROM_PROXY_CONFIG_OF","value":"shop"}`)
 
 	got, _ = askInjection(t, h, InjectPath,
 		`{"metadata": {"annotations": {"sidecar.istio.io/proxyCPU": "fast"}}, "spec": {}}`, nil)
@@ -101,6 +107,9 @@ func TestInjection(t *testing.T) {
 		}
 		require.Equal(t, want, of[metric], metric)
 	}
+	var took dto.Metric
+	require.NoError(t, metrics.Injection.Time.Write(&took))
+	require.Positive(t, took.GetHistogram().GetSampleCount())
 }
 
 func TestWithoutInjectorThereIsNoSuchPath(t *testing.T) {

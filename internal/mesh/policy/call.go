@@ -82,16 +82,16 @@ func (c Call) value(k model.AuthorizationCondition) (text string, known bool) {
 	case model.RequestPath:
 		return c.Path, c.Path != ""
 	case model.RequestHeader:
-		v, set := c.header(k.Path[0])
+		v, set := c.Header(k.Path[0])
 		return v, set || !strings.HasPrefix(k.Path[0], ":")
 	default:
 		return claimText(c.claim(k)), true
 	}
 }
 
-// header returns a header by its name in lower case. Those of HTTP/2 that begin with a colon are
+// Header returns a header by its name in lower case. Those of HTTP/2 that begin with a colon are
 // parts of the request.
-func (c Call) header(name string) (value string, set bool) {
+func (c Call) Header(name string) (value string, set bool) {
 	switch name {
 	case ":authority":
 		return c.Host, c.Host != ""

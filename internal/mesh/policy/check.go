@@ -33,7 +33,7 @@ type Workload struct {
 func Check(w Workload, call Call) Report {
 	var notes []string
 	if call.Path != "" && !call.TCP {
-		if normal := normalizePath(call.Path, w.Mesh.PathNormalization); normal != call.Path {
+		if normal := NormalizePath(call.Path, w.Mesh.PathNormalization); normal != call.Path {
 			notes = append(notes, fmt.Sprintf("the path is compared as %q (pathNormalization)", normal))
 			call.Path = normal
 		}
@@ -54,8 +54,7 @@ func Check(w Workload, call Call) Report {
 		report.Status = refusal.status
 	}
 	if !w.Gateway && w.MTLS == model.MTLSStrict && call.Identity == "" {
-		report.refuse(call, causeOf(&w.MTLSPolicy.Meta), "mode STRICT closes connections in plaintext")
-		report.Status = 0
+		report.refuse(call, causeOf(&w.MTLSPolicy.Meta), "mode STRICT refuses calls in plaintext")
 	}
 	report.Notes = notes
 	return report
@@ -77,16 +76,34 @@ func (w Workload) selected() (policies []*model.AuthorizationPolicy, others []Po
 		for _, p := range w.Policies {
 			switch {
 			case p.Namespace != namespace:
-			case p.Selector.Selects(w.Labels):
+			case w.IsFor(p.Namespace, &p.Selection):
 				policies = append(policies, p)
 			default:
 				r := resultOf(p)
-				r.NotFor = p.Selector.String()
+				r.NotFor = nameOfSelection(&p.Selection)
 				others = append(others, r)
 			}
 		}
 	}
 	return policies, others
+}
+
+// IsFor reports whether a policy of the workload's namespace, or of the root namespace, is for the
+// workload.
+func (w Workload) IsFor(namespace string, selection *model.Selection) bool {
+	return selection.IsFor(namespace == w.Namespace, func(s model.Labels) bool { return s.Selects(w.Labels) })
+}
+
+// nameOfSelection is a selector as people write it, or the Gateways that a policy is attached to.
+func nameOfSelection(s *model.Selection) string {
+	var all []string
+	if !s.Selector.IsEmpty() {
+		all = append(all, s.Selector.String())
+	}
+	for _, name := range s.Gateways {
+		all = append(all, "Gateway "+name)
+	}
+	return strings.Join(all, ", ")
 }
 
 func (w Workload) namespaces() []string {
@@ -111,10 +128,13 @@ func (w Workload) verify(call Call) (verified Call, no refusal, note string) {
 	issuer := call.textClaim("iss")
 	for _, a := range w.authentications() {
 		if a.Closed {
+			call.Claims = nil
 			return call, refusal{causeOf(&a.Meta), 403, "it cannot be read, so it refuses all requests"}, ""
 		}
+		rules += len(a.Rules)
+	}
+	for _, a := range w.authentications() {
 		for i, rule := range a.Rules {
-			rules++
 			if call.Claims == nil || rule.Issuer != issuer {
 				continue
 			}
@@ -122,7 +142,7 @@ func (w Workload) verify(call Call) (verified Call, no refusal, note string) {
 				no = w.refusalOf(a, i, reason)
 				continue
 			}
-			call.Claims = listed(call.Claims, rule.ListClaims)
+			call.Claims = ListedClaims(call.Claims, append([]string{"permission", "scope"}, rule.ListClaims...))
 			return call, refusal{}, ""
 		}
 	}
@@ -154,7 +174,7 @@ func (w Workload) refusalOf(a *model.RequestAuthentication, rule int, reason str
 func (w Workload) authentications() (all []*model.RequestAuthentication) {
 	for _, namespace := range w.namespaces() {
 		for _, a := range w.Tokens {
-			if a.Namespace == namespace && a.Selector.Selects(w.Labels) {
+			if a.Namespace == namespace && w.IsFor(namespace, &a.Selection) {
 				all = append(all, a)
 			}
 		}
@@ -171,12 +191,17 @@ func (w Workload) badToken(rule *model.TokenRule, call Call) string {
 		return "the rule has a mistake, so it refuses the tokens of its issuer"
 	case rule.KeysFrom != "" && w.HasKeys != nil && !w.HasKeys(rule.KeysFrom):
 		return "no keys could be fetched from " + rule.KeysFrom
-	case len(rule.Audiences) > 0 && !hasText(call.Claims["aud"], func(is string) bool {
-		return slices.ContainsFunc(rule.Audiences, func(a string) bool { return sameAudience(a, is) })
-	}):
+	case len(rule.Audiences) > 0 && !HasAudience(call.Claims["aud"], rule.Audiences):
 		return otherAudience
 	}
 	return ""
+}
+
+// HasAudience reports whether the claim aud of a token has one of some audiences.
+func HasAudience(claim any, audiences []string) bool {
+	return hasText(claim, func(is string) bool {
+		return slices.ContainsFunc(audiences, func(a string) bool { return sameAudience(a, is) })
+	})
 }
 
 // sameAudience compares audiences as Envoy does: without a scheme and without slashes at the end.
@@ -190,10 +215,10 @@ func sameAudience(a, b string) bool {
 	return plain(a) == plain(b)
 }
 
-// listed returns claims in which those that are lists of words are lists.
-func listed(claims map[string]any, names []string) map[string]any {
+// ListedClaims returns claims in which those that are lists of words are lists.
+func ListedClaims(claims map[string]any, names []string) map[string]any {
 	out := maps.Clone(claims)
-	for _, name := range append([]string{"permission", "scope"}, names...) {
+	for _, name := range names {
 		text, is := out[name].(string)
 		if !is {
 			continue

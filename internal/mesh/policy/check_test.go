@@ -107,8 +107,8 @@ func TestCheckKnowsMutualTLS(t *testing.T) {
 	w.MTLS = model.MTLSStrict
 	w.MTLSPolicy = &model.PeerAuthentication{Meta: meta(kinds.PeerAuthentication, "istio-system", "strict")}
 	r := policy.Check(w, policy.Call{Method: "GET", Path: "/"})
-	require.Equal(t, "denied (the connection is closed) by PeerAuthentication istio-system/strict: "+
-		"mode STRICT closes connections in plaintext", r.String())
+	require.Equal(t,
+		"denied (403) by PeerAuthentication istio-system/strict: mode STRICT refuses calls in plaintext", r.String())
 	require.Equal(t, policy.Allowed, policy.Check(w, policy.Call{Identity: ops}).Outcome)
 	w.Gateway = true
 	require.Equal(t, policy.Allowed, policy.Check(w, policy.Call{}).Outcome)

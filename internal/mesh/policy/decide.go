@@ -12,7 +12,8 @@ import (
 //
 // CUSTOM asks first, then DENY refuses, and then ALLOW does, where there is one and none matches.
 // AUDIT and dry runs decide nothing. A call that a policy denies is denied, whatever a provider
-// would answer, and a provider that cannot be asked about the call refuses it.
+// would answer, and a provider that cannot be asked about the call refuses it. Where a policy with
+// CUSTOM has a condition about tokens, its turn comes when these are verified.
 func Decide(policies []*model.AuthorizationPolicy, trustDomains []string, call Call) Report {
 	d := decision{matcher: matcher{call, trustDomains}, report: Report{Outcome: Allowed}}
 	for _, p := range policies {
@@ -36,7 +37,7 @@ func (d *decision) add(p *model.AuthorizationPolicy) {
 	result := resultOf(p)
 	t := trial{d.matcher, p.Action == model.AuthorizationAllow}
 	var cause *Cause
-	for _, rule := range rulesOf(p) {
+	for _, rule := range RulesOf(p) {
 		r := t.rule(rule)
 		if result.Rules = append(result.Rules, r); r.Matches && cause == nil {
 			cause = &Cause{Kind: "AuthorizationPolicy", Namespace: p.Namespace, Name: p.Name, Rule: &r.Index}
@@ -44,10 +45,10 @@ func (d *decision) add(p *model.AuthorizationPolicy) {
 	}
 	result.Matches = cause != nil
 	d.report.Policies = append(d.report.Policies, result)
-	if p.DryRun || p.Action == model.AuthorizationAudit {
+	if !p.Decides() {
 		return
 	}
-	d.note(rulesOf(p))
+	d.note(RulesOf(p))
 	if p.Action == model.AuthorizationAllow {
 		d.anyAllow = true
 	}
@@ -60,13 +61,18 @@ func (d *decision) matched(p *model.AuthorizationPolicy, cause *Cause) {
 	switch {
 	case p.Action == model.AuthorizationAllow:
 		d.allows = first(d.allows, cause)
-	case p.Action == model.AuthorizationCustom && p.Provider != nil && (p.Provider.GRPC || !d.call.TCP):
+	case p.Action == model.AuthorizationCustom && asks(p, d.call):
 		if !slices.Contains(d.report.Providers, p.Provider.Name) {
 			d.report.Providers = append(d.report.Providers, p.Provider.Name)
 		}
 	default:
 		d.denies = first(d.denies, cause)
 	}
+}
+
+// asks reports whether the provider of a policy can be asked about a call.
+func asks(p *model.AuthorizationPolicy, call Call) bool {
+	return p.Provider != nil && (p.Provider.GRPC || !call.TCP)
 }
 
 // note remembers attributes that conditions are about and the call does not say.
@@ -168,7 +174,8 @@ func conditionsOf(rule model.AuthorizationRule) []model.AuthorizationCondition {
 	return slices.Concat(lists...)
 }
 
-func rulesOf(p *model.AuthorizationPolicy) []model.AuthorizationRule {
+// RulesOf returns the rules of a policy; nil without any.
+func RulesOf(p *model.AuthorizationPolicy) []model.AuthorizationRule {
 	if p.Rules == nil {
 		return nil
 	}

@@ -78,7 +78,7 @@ func (m matcher) requestHas(k model.AuthorizationCondition, pattern string) bool
 		}
 		return glob(pattern, c.Path)
 	case model.RequestHeader:
-		value, set := c.header(k.Path[0])
+		value, set := c.Header(k.Path[0])
 		return set && (pattern == "*" || glob(pattern, value))
 	case model.RequestPrincipal:
 		return c.isTokenOf(pattern)
@@ -101,7 +101,7 @@ func (m matcher) isPrincipal(pattern string, from caller) bool {
 	}
 	_, own, _ := strings.Cut(from.whole, "/")
 	return named && glob(pattern, from.whole) ||
-		slices.Contains(m.domains, from.domain) && glob(rest, own)
+		slices.Contains(m.domains, from.domain) && !ofMesh(from.domain) && glob(rest, own)
 }
 
 // isDomain matches a trust domain. That of the mesh is also each of its aliases.

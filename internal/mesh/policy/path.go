@@ -7,8 +7,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// normalizePath returns the path that policies compare, without its query.
-func normalizePath(path string, level model.PathNormalization) string {
+// NormalizePath returns the path that policies compare, without its query.
+func NormalizePath(path string, level model.PathNormalization) string {
 	if at := strings.IndexAny(path, "?#"); at >= 0 {
 		path = path[:at]
 	}

@@ -79,6 +79,8 @@ type Failure struct {
 	Unknown bool `json:"unknown,omitempty"`
 	// NeedsRequest is set for an attribute of requests where the call is a connection of bytes.
 	NeedsRequest bool `json:"needsRequest,omitempty"`
+	// OfFilter is set for a condition of Envoy's, which says all that there is in Want.
+	OfFilter bool `json:"ofFilter,omitempty"`
 }
 
 // String returns one line for people.
@@ -89,6 +91,8 @@ func (f Failure) String() string {
 	}
 	got := fmt.Sprintf("%q", f.Got)
 	switch {
+	case f.OfFilter:
+		return at + ": want " + quoted(f.Want)
 	case f.NeedsRequest:
 		return at + " is an attribute of requests, and this is a connection of bytes"
 	case f.Unknown:

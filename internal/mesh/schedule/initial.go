@@ -54,7 +54,7 @@ func (l *Loop) statusChangesOf(batch []source.Change) []source.Change {
 	}
 	var told []source.Change
 	for _, c := range batch {
-		if kinds.Of(c.Key.Kind).Status == kinds.Conditions {
+		if s := kinds.Of(c.Key.Kind).Status; s == kinds.Conditions || s == kinds.Attachments {
 			told = append(told, c)
 		}
 	}

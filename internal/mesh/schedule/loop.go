@@ -31,8 +31,8 @@ type LoopOptions struct {
 	Batched func(BatchStats)
 	// Arrived is told of each change as it comes.
 	Arrived func(source.Change)
-	// Applied is told of the changes of each batch to objects of Istio's kinds, once they are
-	// published and what is wrong with them is known; of none, when there were none, or only
+	// Applied is told of the changes of each batch to objects whose status is written, once they
+	// are published and what is wrong with them is known; of none, when there were none, or only
 	// reports of a source have changed what is wrong. It may be nil.
 	Applied  func([]source.Change)
 	Problems *validate.ProblemStore

@@ -17,6 +17,21 @@ const (
 	Router
 )
 
+// CredentialRight is which Secrets a proxy may have. All but none want a proof that the proxy is
+// the Pod of its name, and of a gateway, that this Pod is one.
+type CredentialRight uint8
+
+const (
+	// NoCredentials is none.
+	NoCredentials CredentialRight = iota
+	// OwnGatewayCredentials are those that the listeners of one Gateway of the Gateway API name:
+	// the one that the Pod was deployed for, whose service account it runs as.
+	OwnGatewayCredentials
+	// AllCredentials are those that any configuration of the proxy names. A gateway has them if its
+	// service account may read all Secrets of its namespace.
+	AllCredentials
+)
+
 // Settings are what translation reads of a proxy's metadata, normalised.
 type Settings struct {
 	HTTPProxyPort uint16
@@ -24,6 +39,9 @@ type Settings struct {
 	// Metrics says that something beside the proxy makes Istio's standard metrics of its
 	// statistics.
 	Metrics bool
+	// IstioFilters tells that the proxy's Envoy has the filters of Istio's build, which make these
+	// metrics themselves.
+	IstioFilters bool
 	// Intercepted tells that a sidecar's connections are redirected to it, with their original
 	// destination; else a workload calls its proxy's ports, and others call the proxy's where the
 	// workload's would be.
@@ -36,12 +54,17 @@ type Settings struct {
 	// DNSCapture tells that the workloads resolve names by an agent that has them from the control
 	// plane.
 	DNSCapture bool
-	// Credentials tells that the proxy may have Secrets. It proved to be the Pod of its name, and,
-	// as a gateway, that the Pod is one and that its service account may read Secrets.
-	Credentials bool
+	// Credentials says which Secrets the proxy may have.
+	Credentials CredentialRight
+	// FiltersApart tells that the proxy takes the filters of requests that policies come to as a
+	// resource of their own (ECDS), and not as parts of its listeners.
+	FiltersApart bool
 	// AllClusters gives a gateway what it takes to call all services that it may see, not only
 	// those that its routes lead to. It is a setting of the control plane.
 	AllClusters bool
+	// Topology is what a gateway states to stand in front of it; else the mesh configuration says
+	// it.
+	Topology model.StatedTopology
 }
 
 // Proxy is what is known of one proxy, from its Pod record where there is one, else from its node
@@ -90,6 +113,8 @@ type Class struct {
 	Type      ProxyType
 	Namespace string
 	Settings  Settings
+	// Stated is what the proxies' Pods say of them, canonical; nil for nothing.
+	Stated *model.Stated
 	// Selectors are those of all selectors in the snapshot that match the proxies.
 	Selectors *model.List[model.Labels]
 	// Inbound are the ports of a sidecar's workload by number, and PortConflicts what services
@@ -163,10 +188,30 @@ func (c *Class) Selected(selector model.Labels) bool {
 type Moves struct {
 	delta     *state.Delta
 	selectors []model.Labels // that appeared, changed or went away
+	// deployed are the Gateways of the Gateway API that are deployed by another name than before,
+	// so that other proxies have their Secrets.
+	deployed []model.ObjectName
 }
 
 // MovesOf returns the Moves of a delta.
-func MovesOf(d *state.Delta) Moves { return Moves{delta: d, selectors: d.ChangedSelectors()} }
+func MovesOf(d *state.Delta) Moves {
+	m := Moves{delta: d, selectors: d.ChangedSelectors()}
+	for _, p := range d.GatewayAPIStatuses {
+		if p.Old.DeploymentName() != p.New.DeploymentName() {
+			m.deployed = append(m.deployed, model.ObjectName{Namespace: p.Either().Namespace, Name: p.Either().Name})
+		}
+	}
+	return m
+}
+
+// Deployed returns the namespaces of the Gateways that are deployed by another name than before.
+func (m Moves) Deployed() []string {
+	var namespaces []string
+	for _, g := range m.deployed {
+		namespaces = append(namespaces, g.Namespace)
+	}
+	return model.SortedDistinct(namespaces)
+}
 
 // HasSelectors reports whether workload selectors changed. These may match any workload.
 func (m Moves) HasSelectors() bool { return len(m.selectors) > 0 }
@@ -221,5 +266,12 @@ func (m Moves) Affects(p Proxy) bool {
 			return true
 		}
 	}
-	return false
+	return m.redeploys(p)
+}
+
+// redeploys reports whether the Gateway that a proxy is for is deployed by another name than
+// before.
+func (m Moves) redeploys(p Proxy) bool {
+	gateway, has := p.Labels.Get(model.GatewayNameLabel)
+	return has && slices.Contains(m.deployed, model.ObjectName{Namespace: p.Namespace, Name: gateway})
 }

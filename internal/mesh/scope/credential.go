@@ -9,7 +9,7 @@ import (
 // Good. It always comes from the proxies' own namespace.
 func (s *Scope) Certificate(credential string) (*model.KeyPair, model.Holding) {
 	s.evaluated()
-	if !s.class.Settings.Credentials {
+	if s.class.Settings.Credentials == NoCredentials {
 		return nil, model.Missing
 	}
 	return s.snapshot.Certificate(s.Namespace(), credential)
@@ -18,7 +18,7 @@ func (s *Scope) Certificate(credential string) (*model.KeyPair, model.Holding) {
 // Authorities returns the CA certificates of a credential, nil unless they are Good.
 func (s *Scope) Authorities(credential string) (*model.Authorities, model.Holding) {
 	s.evaluated()
-	if !s.class.Settings.Credentials {
+	if s.class.Settings.Credentials == NoCredentials {
 		return nil, model.Missing
 	}
 	return s.snapshot.Authorities(s.Namespace(), credential)
@@ -34,7 +34,7 @@ func (s *Scope) SecretProblem(g *model.Gateway, server int) (source.Problem, boo
 // may not have any. It does not name the proxies, since what they are was not proven.
 func (s *Scope) CredentialsProblem(g *model.Gateway, server int) (source.Problem, bool) {
 	t := g.Servers[server].TLS
-	if s.class.Settings.Credentials || t == nil || len(t.Credentials) == 0 && t.CACredential == "" {
+	if t == nil || s.mayUseCredentialsIn(g) || len(t.Credentials) == 0 && t.CACredential == "" {
 		return source.Problem{}, false
 	}
 	return source.Problem{
@@ -45,14 +45,33 @@ func (s *Scope) CredentialsProblem(g *model.Gateway, server int) (source.Problem
 	}, true
 }
 
+// Presents returns the credential with the certificate that the class's proxies present to servers
+// whose owners demand TLS, "" for none, and whether it is there.
+func (s *Scope) Presents() (string, model.Holding) {
+	if s.class.Type != Router {
+		return "", model.Missing
+	}
+	for g := range s.snapshot.PresentingGateways() {
+		if !s.Applies(g) {
+			continue
+		}
+		if !s.mayUseCredentialsIn(g) {
+			return g.Presents, model.Missing
+		}
+		_, holds := s.Certificate(g.Presents)
+		return g.Presents, holds
+	}
+	return "", model.Missing
+}
+
 // Uses reports whether the class's own configuration may name a credential. Only then its proxies
 // get it.
 func (s *Scope) Uses(credential string) bool {
-	if !s.class.Settings.Credentials {
+	if s.class.Settings.Credentials == NoCredentials {
 		return false
 	}
 	for g := range s.snapshot.GatewaysWith(credential) {
-		if s.Applies(g) {
+		if s.Applies(g) && s.mayUseCredentialsIn(g) {
 			return true
 		}
 	}
@@ -64,12 +83,24 @@ func (s *Scope) Uses(credential string) bool {
 	return false
 }
 
+// mayUseCredentialsIn reports whether the class may have the credentials of a Gateway that applies
+// to it.
+func (s *Scope) mayUseCredentialsIn(g *model.Gateway) bool {
+	switch s.class.Settings.Credentials {
+	case AllCredentials:
+		return true
+	case OwnGatewayCredentials:
+		return g.IsOfDeployment() && s.IsOwn(g.Workloads) && s.Selected(g.Selector)
+	}
+	return false
+}
+
 // MayUseCredentialsOf reports whether the class may have the credentials of a DestinationRule.
-// Gateways may for all rules that they see, sidecars only for rules that select them: otherwise
-// every workload of a namespace could have the credential of one of them.
+// Gateways with AllCredentials may for all rules that they see, sidecars only for rules that select
+// them: otherwise every workload of a namespace could have the credential of one of them.
 func (s *Scope) MayUseCredentialsOf(r *model.DestinationRule) bool {
 	s.evaluated()
-	if !s.class.Settings.Credentials {
+	if s.class.Settings.Credentials != AllCredentials {
 		return false
 	}
 	if r.Selector.IsEmpty() {

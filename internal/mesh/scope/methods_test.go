@@ -90,6 +90,9 @@ var methods = map[string]method{
 	"VirtualServicesOf": {same, func(s *scope.Scope, a *arguments) any {
 		return all(s.VirtualServicesOf(a.host))
 	}},
+	"BackendTLS": {same, func(s *scope.Scope, a *arguments) any {
+		return ask(a.service, func(svc *model.Service) any { return s.BackendTLS(svc) })
+	}},
 	"DestinationRulesWithAny": {same, func(s *scope.Scope, _ *arguments) any {
 		return all(s.DestinationRulesWithAny())
 	}},
@@ -124,6 +127,8 @@ var methods = map[string]method{
 
 	"Type":           {alike, func(s *scope.Scope, _ *arguments) any { return s.Type() }},
 	"Settings":       {alike, func(s *scope.Scope, _ *arguments) any { return s.Settings() }},
+	"Stated":         {alike, func(s *scope.Scope, _ *arguments) any { return s.Stated() }},
+	"Headers":        {alike, func(s *scope.Scope, _ *arguments) any { return s.Headers() }},
 	"HTTPProxyPort":  {alike, func(s *scope.Scope, _ *arguments) any { return s.HTTPProxyPort() }},
 	"Intercepts":     {alike, func(s *scope.Scope, _ *arguments) any { return s.Intercepts() }},
 	"RegistryOnly":   {alike, func(s *scope.Scope, _ *arguments) any { return s.RegistryOnly() }},
@@ -168,6 +173,11 @@ var methods = map[string]method{
 	}},
 	"RequestAuthentications": {recorded, func(s *scope.Scope, _ *arguments) any {
 		return s.RequestAuthentications()
+	}},
+	"Telemetries": {recorded, func(s *scope.Scope, _ *arguments) any { return s.Telemetries() }},
+	"Presents": {recorded, func(s *scope.Scope, _ *arguments) any {
+		name, holds := s.Presents()
+		return both(name, holds)
 	}},
 	"Gateways": {recorded, func(s *scope.Scope, _ *arguments) any { return all(s.Gateways()) }},
 	"Uses":     {recorded, func(s *scope.Scope, a *arguments) any { return s.Uses(a.credential) }},
@@ -258,6 +268,9 @@ func TestNoMethodReadsMoreThanItRecords(t *testing.T) {
 		for _, p := range proxies() {
 			classes = append(classes, classifier.Classify(snap, p))
 		}
+		own := classes[0]
+		own.Stated = &model.Stated{Headers: &model.ProxyHeaders{NoAttemptCount: true}}
+		classes = append(classes, own)
 		for range 10 {
 			requireRecorded(t, snap, classes, drawArguments(t, snap, present), differ)
 		}
@@ -362,11 +375,15 @@ func seldom() objects {
 		}, Authorities: &model.Authorities{Certificates: hidden},
 	})
 	o.add(meta(kinds.AuthorizationPolicy), &model.AuthorizationPolicy{
-		Meta: meta(kinds.AuthorizationPolicy), Selector: appA, Action: model.AuthorizationDeny,
+		Meta: meta(kinds.AuthorizationPolicy), Selection: model.Selection{Selector: appA},
+		Action: model.AuthorizationDeny,
 	})
 	o.add(meta(kinds.RequestAuthentication), &model.RequestAuthentication{
-		Meta: meta(kinds.RequestAuthentication), Selector: appA, Closed: true,
+		Meta: meta(kinds.RequestAuthentication), Selection: model.Selection{Selector: appA}, Closed: true,
 		Rules: []*model.TokenRule{{Issuer: "https://a.test", KeysFrom: "https://a.test/keys"}},
+	})
+	o.add(meta(kinds.Telemetry), &model.Telemetry{
+		Meta: meta(kinds.Telemetry), Selection: model.Selection{Selector: appA},
 	})
 	o.add(meta(kinds.Sidecar), &model.Sidecar{
 		Meta: meta(kinds.Sidecar), Selector: appB, Outbound: &model.OutboundPolicy{RegistryOnly: true},
@@ -438,8 +455,9 @@ func proxies() []scope.Proxy {
 	for _, namespace := range []string{"default", "shop", "istio-system"} {
 		for _, labels := range []map[string]string{nil, {"app": "a", "version": "v1"}, {"app": "b", "version": "v2"}} {
 			for _, settings := range []scope.Settings{
-				{HTTPProxyPort: 15080, Credentials: true}, {Intercepted: true, Agent: true, Credentials: true}, {},
-				{Intercepted: true, DNSCapture: true, Stack: model.DualStack},
+				{HTTPProxyPort: 15080, Credentials: scope.AllCredentials}, {},
+				{Intercepted: true, Agent: true, Credentials: scope.OwnGatewayCredentials},
+				{Intercepted: true, DNSCapture: true, Stack: model.DualStack, FiltersApart: true},
 			} {
 				p := scope.Proxy{Namespace: namespace, Name: "a", Labels: model.LabelsOf(labels), Settings: settings}
 				list = append(list, p)

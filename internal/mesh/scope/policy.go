@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
@@ -45,17 +46,17 @@ func (s *Scope) PortsWithMTLS() []model.PortMTLS {
 
 // HasAuthorizationPolicy reports whether an AuthorizationPolicy is for the class.
 func (s *Scope) HasAuthorizationPolicy(p *model.AuthorizationPolicy) bool {
-	return s.hasPolicy(p.Namespace, p.Selector)
+	return s.hasPolicy(p.Namespace, &p.Selection)
 }
 
 // HasPeerAuthentication reports whether a PeerAuthentication is for the class.
 func (s *Scope) HasPeerAuthentication(p *model.PeerAuthentication) bool {
-	return s.hasPolicy(p.Namespace, p.Selector)
+	return s.hasPolicy(p.Namespace, &model.Selection{Selector: p.Selector})
 }
 
 // HasRequestAuthentication reports whether a RequestAuthentication is for the class.
 func (s *Scope) HasRequestAuthentication(a *model.RequestAuthentication) bool {
-	return s.hasPolicy(a.Namespace, a.Selector)
+	return s.hasPolicy(a.Namespace, &a.Selection)
 }
 
 // UsesKeySet reports whether a RequestAuthentication of the class has its keys from a set.
@@ -68,10 +69,11 @@ func (s *Scope) UsesKeySet(k *model.KeySet) bool {
 	return false
 }
 
-// hasPolicy reports whether a policy of a namespace with a selector is for the class. Policies of
-// the root namespace are for the whole mesh.
-func (s *Scope) hasPolicy(namespace string, selector model.Labels) bool {
-	return (namespace == s.snapshot.Mesh.RootNamespace || s.IsOwn(namespace)) && s.Selected(selector)
+// hasPolicy reports whether a policy of a namespace is for the class. Policies of the root
+// namespace are for the whole mesh.
+func (s *Scope) hasPolicy(namespace string, selection *model.Selection) bool {
+	own := s.IsOwn(namespace)
+	return (own || namespace == s.snapshot.Mesh.RootNamespace) && selection.IsFor(own, s.Selected)
 }
 
 // AuthorizationPolicies returns the ones of the class: of the root namespace first, then of its
@@ -83,15 +85,40 @@ func (s *Scope) AuthorizationPolicies() []*model.AuthorizationPolicy {
 }
 
 func (s *Scope) authorizationPolicies() []*model.AuthorizationPolicy {
-	var found []*model.AuthorizationPolicy
+	return policiesOf(
+		s, s.snapshot.AuthorizationPoliciesFor,
+		func(p *model.AuthorizationPolicy) (*model.Selection, *model.Meta) { return &p.Selection, &p.Meta },
+	)
+}
+
+// policiesOf returns the policies of one kind that are for the class: of the root namespace first,
+// then of its own, each in the total order. It looks up those with a selector that matches, so the
+// cost follows what it finds.
+func policiesOf[T any](
+	s *Scope, under func(string, model.Labels) iter.Seq[*T], parts func(*T) (*model.Selection, *model.Meta),
+) []*T {
+	var found []*T
 	for _, namespace := range s.policyNamespaces() {
-		for p := range s.snapshot.AuthorizationPolicies(namespace) {
-			if s.class.Selected(p.Selector) {
-				found = append(found, p)
+		from := len(found)
+		add := func(selector model.Labels) {
+			for p := range under(namespace, selector) {
+				selection, _ := parts(p)
+				if len(selection.Gateways) == 0 || namespace == s.class.Namespace {
+					found = append(found, p)
+				}
 			}
 		}
+		add(model.Labels{})
+		for selector := range s.class.Selectors.All() {
+			add(selector)
+		}
+		slices.SortFunc(found[from:], func(a, b *T) int {
+			_, one := parts(a)
+			_, other := parts(b)
+			return one.Compare(other)
+		})
 	}
-	return found
+	return slices.Compact(found)
 }
 
 // RequestAuthentications returns the ones of the class: of the root namespace first, then of its
@@ -103,15 +130,10 @@ func (s *Scope) RequestAuthentications() []*model.RequestAuthentication {
 }
 
 func (s *Scope) requestAuthentications() []*model.RequestAuthentication {
-	var found []*model.RequestAuthentication
-	for _, namespace := range s.policyNamespaces() {
-		for a := range s.snapshot.RequestAuthentications(namespace) {
-			if s.class.Selected(a.Selector) {
-				found = append(found, a)
-			}
-		}
-	}
-	return found
+	return policiesOf(
+		s, s.snapshot.RequestAuthenticationsFor,
+		func(a *model.RequestAuthentication) (*model.Selection, *model.Meta) { return &a.Selection, &a.Meta },
+	)
 }
 
 // chain is a list that compares with ==: its last policy, and the chain of those before.
@@ -141,4 +163,6 @@ func (s *Scope) mtlsMode(port uint16) model.MTLSMode {
 	return mode
 }
 
-func (s *Scope) mtls() state.MTLS { return s.snapshot.MTLSOf(s.class.Namespace, s.class.Selected) }
+func (s *Scope) mtls() state.MTLS {
+	return s.snapshot.MTLSOf(s.class.Namespace, s.class.Selectors.All())
+}

@@ -32,6 +32,7 @@ const (
 	whichPeerAuthentication
 	whichAuthorizationPolicies
 	whichRequestAuthentications
+	whichTelemetries
 )
 
 // answer compares with ==, so that an object is compared as what it is: a pointer.
@@ -128,6 +129,8 @@ func (s *Scope) answers(q *question) answer {
 		return answer{is: chained(s.AuthorizationPolicies())}
 	case whichRequestAuthentications:
 		return answer{is: chained(s.RequestAuthentications())}
+	case whichTelemetries:
+		return answer{is: chained(s.Telemetries())}
 	}
 	return answer{}
 }

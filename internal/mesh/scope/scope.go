@@ -221,7 +221,10 @@ func (s *Scope) Gateways() iter.Seq[*model.Gateway] {
 // Applies reports whether a Gateway selects the class.
 func (s *Scope) Applies(g *model.Gateway) bool {
 	s.evaluated()
-	return s.class.Type == Router && s.Selected(g.Selector)
+	if s.class.Type != Router || g.Workloads != "" && g.Workloads != s.class.Namespace {
+		return false
+	}
+	return s.Selected(g.Selector) || !g.AlsoSelector.IsEmpty() && s.Selected(g.AlsoSelector)
 }
 
 // VirtualService returns the one that routes calls of the class to a host: the most specific host

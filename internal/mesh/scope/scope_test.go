@@ -321,3 +321,24 @@ func TestRulesForOneHostAreMerged(t *testing.T) {
 		{Name: "v3", Labels: model.LabelsOf(map[string]string{"rule": "c"})},
 	}, r.Subsets)
 }
+
+// TestATelemetryOfEachLevelIsInForce: one for the mesh, one for the namespace, and all that select
+// the workload.
+func TestATelemetryOfEachLevelIsInForce(t *testing.T) {
+	var o objects
+	add := func(namespace, name string, selector model.Labels) {
+		m := model.Meta{Kind: kinds.Telemetry, Namespace: namespace, Name: name}
+		o.add(m, &model.Telemetry{Meta: m, Selection: model.Selection{Selector: selector}})
+	}
+	add("istio-system", "mesh", noLabels)
+	add("shop", "second", noLabels)
+	add("shop", "first", noLabels)
+	add("shop", "selects", appA)
+	add("shop", "selects-too", appA)
+	add("other", "foreign", noLabels)
+	var found []string
+	for _, telemetry := range o.seenBy(inShop).Telemetries() {
+		found = append(found, telemetry.Name)
+	}
+	require.Equal(t, []string{"mesh", "first", "selects", "selects-too"}, found)
+}

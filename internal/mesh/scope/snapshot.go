@@ -3,6 +3,7 @@ package scope
 import (
 	"iter"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 )
@@ -82,6 +83,18 @@ func (s *Scope) Gateway(name string) *model.Gateway { return s.snapshot.Gateway(
 // GatewaysWith yields the Gateways that name a credential.
 func (s *Scope) GatewaysWith(credential string) iter.Seq[*model.Gateway] {
 	return s.snapshot.GatewaysWith(credential)
+}
+
+// BackendTLS returns the TLS that the owner of a service demands of its callers, by port; nil if no
+// BackendTLSPolicy is for it.
+func (s *Scope) BackendTLS(svc *model.Service) *model.TrafficPolicy {
+	if svc.Kind != kinds.Service {
+		return nil
+	}
+	if p := s.snapshot.BackendPolicy(svc.Host); p != nil {
+		return p.Policy
+	}
+	return nil
 }
 
 // DestinationRulesWithAny yields the DestinationRules that name credentials, once for each.

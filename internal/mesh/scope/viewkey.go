@@ -15,6 +15,7 @@ import (
 type SharingKey struct {
 	proxy                ProxyType
 	settings             Settings
+	stated               *model.Stated
 	closedWas, closedNow bool // to unknown destinations
 }
 
@@ -29,8 +30,10 @@ type ViewKey struct {
 // ViewKeyOf returns the ViewKey of a class from its scopes before and after the step.
 func ViewKeyOf(from, to *Scope) ViewKey {
 	return ViewKey{
-		SharingKey: SharingKey{to.class.Type, to.class.Settings, from.RegistryOnly(), to.RegistryOnly()},
-		namespace:  to.class.Namespace, selectors: to.class.Selectors,
+		SharingKey: SharingKey{
+			to.class.Type, to.class.Settings, to.class.Stated, from.RegistryOnly(), to.RegistryOnly(),
+		},
+		namespace: to.class.Namespace, selectors: to.class.Selectors,
 	}
 }
 
@@ -39,6 +42,18 @@ func (s *Scope) Type() ProxyType { return s.class.Type }
 
 // Settings returns the settings of the class's proxies.
 func (s *Scope) Settings() Settings { return s.class.Settings }
+
+// Stated returns what the Pods of the class's proxies say of them, nil for nothing.
+func (s *Scope) Stated() *model.Stated { return s.class.Stated }
+
+// Headers returns which headers the class's proxies set: as their Pods say, else as the mesh
+// configuration does.
+func (s *Scope) Headers() model.ProxyHeaders {
+	if own := s.class.Stated; own != nil && own.Headers != nil {
+		return *own.Headers
+	}
+	return s.snapshot.Mesh.Headers
+}
 
 // HTTPProxyPort returns the port on which sidecars are an HTTP proxy: the proxy's own setting, else
 // the mesh's (proxyHttpPort). 0 is none.

@@ -13,7 +13,8 @@ type batch struct {
 
 	dirtySlices  []Pair[model.EndpointSlice]
 	dirtyEntries map[entryHost][]Pair[model.Service] // nil in a batch without ServiceEntries
-	keys         [][]byte                            // of the object in hand
+	attach       changedAttachments
+	keys         [][]byte // of the object in hand
 }
 
 func newBatch(from *Snapshot) *batch {
@@ -27,9 +28,9 @@ func (b *batch) finish() *Snapshot {
 	switch {
 	case !b.delta.IsEmpty():
 		b.next.Generation++
-	case len(b.dirtySlices) == 0:
+	case len(b.dirtySlices) == 0 && b.attach.isEmpty():
 		b.next = b.from
-	default: // a slice whose endpoints are all pending: remembered, but nothing to see
+	default: // a slice whose endpoints are all pending, a grant for nobody: remembered, but nothing to see
 	}
 	b.delta.To = b.next
 	return b.next
@@ -39,14 +40,15 @@ func (b *batch) finish() *Snapshot {
 // whether a difference matters to readers, and returns the objects as the snapshot keeps them: the
 // old pointer where the content is equal.
 func (b *batch) replace(old, now []model.Object) (kept []model.Object, changed bool) {
+	before, after := indexOf(old), indexOf(now)
 	for _, o := range old {
-		if find(now, identity(o)) == nil {
+		if after.find(now, identity(o)) == nil {
 			changed = b.swap(o, nil) || changed
 		}
 	}
 	kept = make([]model.Object, 0, len(now))
 	for _, n := range now {
-		o := find(old, identity(n))
+		o := before.find(old, identity(n))
 		if o != nil && model.Equal(o, n) {
 			kept = append(kept, o)
 			continue
@@ -57,8 +59,7 @@ func (b *batch) replace(old, now []model.Object) (kept []model.Object, changed b
 	return kept, changed
 }
 
-// swap reports whether readers depend on such an object. None depends on a Namespace, because
-// nothing selects its labels yet.
+// swap reports whether readers depend on such an object.
 func (b *batch) swap(old, now model.Object) bool {
 	if was, is := entryOf(old), entryOf(now); was != nil || is != nil {
 		b.noteEntry(was, is)

@@ -32,11 +32,15 @@ type Delta struct {
 	AuthorizationPolicies  []Pair[model.AuthorizationPolicy]
 	PeerAuthentications    []Pair[model.PeerAuthentication]
 	RequestAuthentications []Pair[model.RequestAuthentication]
+	Telemetries            []Pair[model.Telemetry]
+	ProxyConfigs           []Pair[model.ProxyConfig]
 	KeySets                []Pair[model.KeySet]
 	Credentials            []Pair[model.Credential]
 	Workloads              []Pair[model.Workload]
 	Nodes                  []Pair[model.Node]
 	WorkloadEntries        []Pair[model.WorkloadEntry]
+	GatewayAPIStatuses     []Pair[model.GatewayAPIStatus]
+	BackendPolicies        []Pair[model.BackendPolicy]
 	Endpoints              []EndpointChange
 	Accounts               []AccountsChange
 	// AutoAddresses are the hosts that have another address from the mesh's range than before, or
@@ -73,8 +77,7 @@ func (d *Delta) IsEmpty() bool {
 	return true
 }
 
-// ChangedSelectors are the selectors over workloads of all objects that differ, as they were and as
-// they are.
+// ChangedSelectors are the selectors over workloads that objects have lost or got.
 func (d *Delta) ChangedSelectors() []model.Labels {
 	var found []model.Labels
 	for _, t := range tables {

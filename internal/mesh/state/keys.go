@@ -56,6 +56,18 @@ func sliceNodeKeys(keys [][]byte, s *model.EndpointSlice) [][]byte {
 	return keys
 }
 
+func authorizationSelection(p *model.AuthorizationPolicy) (*model.Selection, *model.Meta) {
+	return &p.Selection, &p.Meta
+}
+
+func tokenSelection(a *model.RequestAuthentication) (*model.Selection, *model.Meta) {
+	return &a.Selection, &a.Meta
+}
+
+func telemetrySelection(t *model.Telemetry) (*model.Selection, *model.Meta) {
+	return &t.Selection, &t.Meta
+}
+
 func peerAuthenticationKey(p *model.PeerAuthentication) []byte {
 	return ordered(join(p.Namespace), &p.Meta, "")
 }

@@ -11,30 +11,30 @@ import (
 // namespace and that of the mesh. Each may be nil.
 type MTLS struct{ Own, Namespace, Mesh *model.PeerAuthentication }
 
-// MTLSOf returns the PeerAuthentications in force for the workloads of a namespace that some
-// selectors match. The first in the total order counts on each level.
-func (s *Snapshot) MTLSOf(namespace string, selected func(model.Labels) bool) MTLS {
-	var m MTLS
-	m.Own, m.Namespace = firstOf(s.PeerAuthentications(namespace), selected)
-	_, m.Mesh = firstOf(s.PeerAuthentications(s.Mesh.RootNamespace), selected)
+// MTLSOf returns the PeerAuthentications in force for the workloads of a namespace that these
+// selectors match, and no others. The first in the total order counts on each level. The cost
+// follows the selectors, not the policies of the namespace.
+func (s *Snapshot) MTLSOf(namespace string, selectors iter.Seq[model.Labels]) MTLS {
+	policies := s.peerAuthentications.by[peerAuthenticationsBySelector]
+	if policies.len() == 0 {
+		return MTLS{}
+	}
+	first := func(namespace string, selector model.Labels) *model.PeerAuthentication {
+		p, _ := policies.first(join(namespace, selector.String()))
+		return p
+	}
+	m := MTLS{Namespace: first(namespace, model.Labels{}), Mesh: first(s.Mesh.RootNamespace, model.Labels{})}
+	for l := range selectors {
+		if p := first(namespace, l); p != nil && (m.Own == nil || p.Compare(&m.Own.Meta) < 0) {
+			m.Own = p
+		}
+	}
 	return m
 }
 
-// firstOf returns the first policy whose selector matches, and the first without a selector.
-func firstOf(
-	policies iter.Seq[*model.PeerAuthentication], selected func(model.Labels) bool,
-) (own, wide *model.PeerAuthentication) {
-	for p := range policies {
-		switch {
-		case p.Selector.IsEmpty():
-			if wide == nil {
-				wide = p
-			}
-		case own == nil && selected(p.Selector):
-			own = p
-		}
-	}
-	return own, wide
+// MTLSFor returns the PeerAuthentications in force for workloads of a namespace with these labels.
+func (s *Snapshot) MTLSFor(namespace string, labels model.Labels) MTLS {
+	return s.MTLSOf(namespace, s.SelectorsOf(labels))
 }
 
 // Mode returns which calls to a port are accepted, and the policy that says so. Port 0 stands for
@@ -83,15 +83,11 @@ func (c *contribution) markTLS(at *Snapshot) *contribution {
 		mode, _ := e.Labels.Get(model.TLSModeLabel)
 		e.TLS = mode == model.TLSModeIstio
 		if e.TLS && mayDisable {
-			is, _ := at.MTLSOf(namespace, selectedBy(e.Labels)).Mode(e.Port)
+			is, _ := at.MTLSFor(namespace, e.Labels).Mode(e.Port)
 			e.TLS = is != model.MTLSDisable
 		}
 	}
 	return c
-}
-
-func selectedBy(labels model.Labels) func(model.Labels) bool {
-	return func(selector model.Labels) bool { return selector.Selects(labels) }
 }
 
 // namespaces are some namespaces, or all.
@@ -156,8 +152,7 @@ func within[T any](n namespaces, all iter.Seq[T], in func(namespace string) iter
 
 // otherMTLS reports whether other PeerAuthentications are in force for a workload than before.
 func (b *batch) otherMTLS(namespace string, labels model.Labels) bool {
-	selected := selectedBy(labels)
-	return b.from.MTLSOf(namespace, selected) != b.next.MTLSOf(namespace, selected)
+	return b.from.MTLSFor(namespace, labels) != b.next.MTLSFor(namespace, labels)
 }
 
 // retunedWorkloads returns unchanged workloads that may be called otherwise than before, because

@@ -360,13 +360,22 @@ func (d naiveSnapshot) selectors() []model.Labels {
 		add(s.Selector)
 	}
 	for _, p := range of(d, all[model.AuthorizationPolicy]) {
-		add(p.Selector)
+		for _, l := range p.Selectors() {
+			add(l)
+		}
 	}
 	for _, p := range of(d, all[model.PeerAuthentication]) {
 		add(p.Selector)
 	}
 	for _, a := range of(d, all[model.RequestAuthentication]) {
-		add(a.Selector)
+		for _, l := range a.Selectors() {
+			add(l)
+		}
+	}
+	for _, t := range of(d, all[model.Telemetry]) {
+		for _, l := range t.Selectors() {
+			add(l)
+		}
 	}
 	return slices.Collect(maps.Keys(found))
 }

@@ -90,6 +90,11 @@ func requireAnswers(t *rapid.T, d naiveSnapshot, s *Snapshot) {
 		requireList(t, "PeerAuthentications of "+n, authentication, s.PeerAuthentications(n))
 		tokens := of(d, func(a *model.RequestAuthentication) bool { return a.Namespace == n })
 		requireList(t, "RequestAuthentications of "+n, tokens, s.RequestAuthentications(n))
+		requireSelections(t, d, s, n)
+		telemetries := of(d, func(o *model.Telemetry) bool { return o.Namespace == n })
+		requireList(t, "Telemetries of "+n, telemetries, s.Telemetries(n))
+		starts := of(d, func(c *model.ProxyConfig) bool { return c.Namespace == n })
+		requireList(t, "ProxyConfigs of "+n, starts, s.ProxyConfigs(n))
 		for _, name := range []string{"a", "b", "c", "nobody"} {
 			requireNamed(t, d, s, n, name)
 		}
@@ -135,6 +140,8 @@ func requireAnswers(t *rapid.T, d naiveSnapshot, s *Snapshot) {
 	}
 	requireList(t, "Gateways", of(d, all[model.Gateway]), s.Gateways())
 	requireList(t, "forwarding Gateways", of(d, (*model.Gateway).ForwardsAny), s.ForwardingGateways())
+	presents := func(g *model.Gateway) bool { return g.Presents != "" }
+	requireList(t, "presenting Gateways", of(d, presents), s.PresentingGateways())
 	for _, name := range []string{"a", "b", "nobody"} {
 		names := func(n []string) bool { return slices.Contains(n, name) }
 		requireList(t, "Gateways with "+name, of(
@@ -195,6 +202,41 @@ func inTotalOrder(a, b *model.Service) int {
 		return order
 	}
 	return compareHosts(a.Host, b.Host)
+}
+
+// requireSelections checks which policies of a namespace have each selector.
+func requireSelections(t *rapid.T, d naiveSnapshot, s *Snapshot, n string) {
+	for _, l := range append(d.selectors(), model.Labels{}) {
+		has := func(selection *model.Selection) bool { return slices.Contains(selection.Selectors(), l) }
+		requireList(t, "AuthorizationPolicies for "+l.String(), of(d, func(p *model.AuthorizationPolicy) bool {
+			return p.Namespace == n && has(&p.Selection)
+		}), s.AuthorizationPoliciesFor(n, l))
+		requireList(t, "RequestAuthentications for "+l.String(), of(d, func(a *model.RequestAuthentication) bool {
+			return a.Namespace == n && has(&a.Selection)
+		}), s.RequestAuthenticationsFor(n, l))
+		requireList(t, "Telemetries for "+l.String(), of(d, func(o *model.Telemetry) bool {
+			return o.Namespace == n && has(&o.Selection)
+		}), s.TelemetriesFor(n, l))
+	}
+	for _, w := range of(d, all[model.Workload]) {
+		want, root := MTLS{}, d.mesh().RootNamespace
+		first := func(in string, own bool) *model.PeerAuthentication {
+			found := of(d, func(p *model.PeerAuthentication) bool {
+				return p.Namespace == in && p.Selector.IsEmpty() != own && p.Selector.Selects(w.Labels)
+			})
+			if len(found) == 0 {
+				return nil
+			}
+			return found[0]
+		}
+		want.Own, want.Namespace, want.Mesh = first(n, true), first(n, false), first(root, false)
+		got := s.MTLSFor(n, w.Labels)
+		for _, pair := range [][2]*model.PeerAuthentication{
+			{want.Own, got.Own}, {want.Namespace, got.Namespace}, {want.Mesh, got.Mesh},
+		} {
+			require.True(t, model.Equal(pair[0], pair[1]), "PeerAuthentications of %s", w.Name)
+		}
+	}
 }
 
 // requireSelecting checks what selects a workload.
@@ -271,6 +313,12 @@ func requireHost(t *rapid.T, d naiveSnapshot, s *Snapshot, h model.Host) {
 	requireList(t, "claims", claims, s.Claims(h))
 	aliases := of(d, func(svc *model.Service) bool { return svc.IsAlias() && svc.AliasOf == h })
 	requireList(t, "aliases", aliases, s.AliasesOf(h))
+	tracing := of(d, func(o *model.Telemetry) bool {
+		return slices.ContainsFunc(o.Tracing, func(r model.TracingRule) bool {
+			return r.Tracer != nil && r.Tracer.Host == h
+		})
+	})
+	requireList(t, "Telemetries that trace to", tracing, s.TelemetriesTracingTo(h))
 	requireList(t, "routes of", routes, s.VirtualServicesOf(h))
 	requireList(t, "routes to", of(
 		d, func(v *model.VirtualService) bool { return slices.Contains(naiveDestinations(v), h) },
@@ -344,6 +392,8 @@ func requireDelta(t *rapid.T, before, now naiveSnapshot, d *Delta) {
 	requirePairs(t, before, now, d.AuthorizationPolicies)
 	requirePairs(t, before, now, d.PeerAuthentications)
 	requirePairs(t, before, now, d.RequestAuthentications)
+	requirePairs(t, before, now, d.Telemetries)
+	requirePairs(t, before, now, d.ProxyConfigs)
 	requirePairs(t, before, now, d.KeySets)
 	requirePairs(t, before, now, d.Credentials)
 	requirePairs(t, before, now, d.Workloads)

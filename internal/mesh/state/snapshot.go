@@ -3,6 +3,7 @@ package state
 import (
 	"iter"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
@@ -24,10 +25,23 @@ type Snapshot struct {
 	authorizationPolicies  table[model.AuthorizationPolicy]
 	peerAuthentications    table[model.PeerAuthentication]
 	requestAuthentications table[model.RequestAuthentication]
+	telemetries            table[model.Telemetry]
+	proxyConfigs           table[model.ProxyConfig]
 	keySets                table[model.KeySet]
 	nodes                  table[model.Node]
 	slices                 table[model.EndpointSlice]
 	workloadEntries        table[model.WorkloadEntry]
+	gatewayClasses         table[model.GatewayClass]
+	kubernetesGateways     table[model.KubernetesGateway]
+	attachedRoutes         table[model.AttachedRoute]
+	referenceGrants        table[model.ReferenceGrant]
+	namespaces             table[model.Namespace]
+	gatewayAPIStatuses     table[model.GatewayAPIStatus]
+	listenerSets           table[model.ListenerSet]
+	servedGateways         table[model.ServedGateway]
+	backendTLSPolicies     table[model.BackendTLSPolicy]
+	certificateBundles     table[model.CertificateBundle]
+	backendPolicies        table[model.BackendPolicy]
 
 	hosts      index[model.Host]      // reversed host; of all services
 	selectors  index[model.Labels]    // first pair, text, kind, namespace, name; over workloads, of all types
@@ -201,6 +215,12 @@ func (s *Snapshot) DestinationRulesOf(host model.Host) iter.Seq[*model.Destinati
 	return s.destinationRules.by[destinationRulesByHost].under(join(string(host)))
 }
 
+// BackendPolicy returns what BackendTLSPolicies say of calls to a host, nil if they say nothing.
+func (s *Snapshot) BackendPolicy(host model.Host) *model.BackendPolicy {
+	found, _ := s.backendPolicies.by[backendPoliciesByHost].get(join(string(host)))
+	return found
+}
+
 // Gateways yields all Gateways.
 func (s *Snapshot) Gateways() iter.Seq[*model.Gateway] {
 	return s.gateways.by[gatewaysInOrder].under(nil)
@@ -215,6 +235,16 @@ func (s *Snapshot) Gateway(name string) *model.Gateway {
 // ForwardingGateways yields the Gateways with AUTO_PASSTHROUGH, which forward by SNI.
 func (s *Snapshot) ForwardingGateways() iter.Seq[*model.Gateway] {
 	return s.gateways.by[gatewaysForwarding].under(nil)
+}
+
+// PresentingGateways yields the Gateways that present a certificate to servers.
+func (s *Snapshot) PresentingGateways() iter.Seq[*model.Gateway] {
+	return s.gateways.by[gatewaysPresenting].under(nil)
+}
+
+// BackendPolicies yields all BackendPolicies.
+func (s *Snapshot) BackendPolicies() iter.Seq[*model.BackendPolicy] {
+	return s.backendPolicies.by[backendPoliciesByHost].under(nil)
 }
 
 // GatewaysWith yields the Gateways that name a credential.
@@ -234,6 +264,9 @@ func (s *Snapshot) DestinationRulesWithAny() iter.Seq[*model.DestinationRule] {
 
 // Credential returns the TLS material of a Secret, nil if there is no such Secret or none in it.
 func (s *Snapshot) Credential(namespace, name string) *model.Credential {
+	if other, plain, qualified := strings.Cut(name, "/"); qualified {
+		namespace, name = other, plain
+	}
 	found, _ := s.credentials.by[credentialsByName].get(join(namespace, name))
 	return found
 }
@@ -261,6 +294,31 @@ func (s *Snapshot) PeerAuthentications(namespace string) iter.Seq[*model.PeerAut
 // RequestAuthentications yields the RequestAuthentications of a namespace.
 func (s *Snapshot) RequestAuthentications(namespace string) iter.Seq[*model.RequestAuthentication] {
 	return s.requestAuthentications.by[requestAuthenticationsByNamespace].under(join(namespace))
+}
+
+// Telemetries yields the Telemetries of a namespace. In a mesh without any it makes no key to look
+// one up by, because each listener asks.
+func (s *Snapshot) Telemetries(namespace string) iter.Seq[*model.Telemetry] {
+	all := s.telemetries.by[telemetriesByNamespace]
+	if all.len() == 0 {
+		return func(func(*model.Telemetry) bool) {}
+	}
+	return all.under(join(namespace))
+}
+
+// ProxyConfigs yields the ProxyConfigs of a namespace.
+func (s *Snapshot) ProxyConfigs(namespace string) iter.Seq[*model.ProxyConfig] {
+	return s.proxyConfigs.by[proxyConfigsByNamespace].under(join(namespace))
+}
+
+// TelemetriesTracingTo yields the Telemetries with a rule whose spans go to a host. In a mesh
+// without such Telemetries it makes no key to look one up by, because each change of a host asks.
+func (s *Snapshot) TelemetriesTracingTo(host model.Host) iter.Seq[*model.Telemetry] {
+	tracing := s.telemetries.by[telemetriesByTracer]
+	if tracing.len() == 0 {
+		return func(func(*model.Telemetry) bool) {}
+	}
+	return tracing.under(join(string(host)))
 }
 
 // RequestAuthenticationsWith yields the RequestAuthentications with a rule whose keys are fetched
@@ -310,9 +368,9 @@ func (s *Snapshot) Endpoints(svc *model.Service) *EndpointSet {
 }
 
 // SelectorsOf yields the workload selectors that match labels, of Gateways, VirtualServices
-// (sourceLabels), DestinationRules, Sidecars, AuthorizationPolicies, PeerAuthentications and
-// RequestAuthentications. It may yield one several times in a row. A class of proxies keeps nothing
-// of its labels but which of these match.
+// (sourceLabels), DestinationRules, Sidecars, AuthorizationPolicies, PeerAuthentications,
+// RequestAuthentications and Telemetries. It may yield one several times in a row. A class of
+// proxies keeps nothing of its labels but which of these match.
 func (s *Snapshot) SelectorsOf(labels model.Labels) iter.Seq[model.Labels] {
 	return func(yield func(model.Labels) bool) {
 		for pair := range labels.Pairs() {

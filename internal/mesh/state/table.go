@@ -162,13 +162,23 @@ func (t *declared[T, P]) changedSelectors(d *Delta, found []model.Labels) []mode
 		return found
 	}
 	for _, p := range *t.changes(d) {
-		for _, o := range []*T{p.Old, p.New} {
-			if o == nil {
-				continue
-			}
-			for _, l := range t.selectors(nil, o) {
-				found = append(found, l.labels)
-			}
+		var was, is []selector
+		if p.Old != nil {
+			was = t.selectors(nil, p.Old)
+		}
+		if p.New != nil {
+			is = t.selectors(nil, p.New)
+		}
+		found = appendMissing(appendMissing(found, was, is), is, was)
+	}
+	return found
+}
+
+// appendMissing adds the labels of selectors that are not among others.
+func appendMissing(found []model.Labels, selectors, others []selector) []model.Labels {
+	for _, s := range selectors {
+		if !slices.ContainsFunc(others, func(o selector) bool { return o.labels == s.labels }) {
+			found = append(found, s.labels)
 		}
 	}
 	return found
@@ -201,6 +211,30 @@ func perName[T any, N ~string](meta func(*T) *model.Meta, names func(*T) []N) ke
 			keys = append(keys, ordered(join(string(name)), meta(o), ""))
 		}
 		return keys
+	}
+}
+
+// perSelector makes the keys of an index with one entry for each selector of a policy.
+func perSelector[T any](of func(*T) (*model.Selection, *model.Meta)) keysOf[T] {
+	return func(keys [][]byte, o *T) [][]byte {
+		selection, meta := of(o)
+		for _, l := range selection.Selectors() {
+			keys = append(keys, ordered(join(meta.Namespace, l.String()), meta, ""))
+		}
+		return keys
+	}
+}
+
+// selectsAny returns the selectors of a policy but the empty one, which selects all.
+func selectsAny[T any](of func(*T) (*model.Selection, *model.Meta)) func([]selector, *T) []selector {
+	return func(all []selector, o *T) []selector {
+		selection, meta := of(o)
+		for _, l := range selection.Selectors() {
+			if !l.IsEmpty() {
+				all = append(all, selector{l, meta})
+			}
+		}
+		return all
 	}
 }
 

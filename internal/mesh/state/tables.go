@@ -35,24 +35,38 @@ const (
 	gatewaysByName                                    // "namespace/name"
 	gatewaysByCredential                              // credential, order
 	gatewaysForwarding                                // order; of those that forward
+	gatewaysPresenting                                // order; of those that present a certificate
+)
+
+const (
+	authorizationPoliciesByNamespace column[model.AuthorizationPolicy] = iota // namespace, order
+	authorizationPoliciesBySelector                                           // namespace, selector, order
 )
 
 const (
 	peerAuthenticationsByNamespace column[model.PeerAuthentication] = iota // namespace, order
 	peerAuthenticationsDisabling                                           // namespace, order; of those that disable
+	peerAuthenticationsBySelector                                          // namespace, selector, order
 )
 
 const (
 	requestAuthenticationsByNamespace column[model.RequestAuthentication] = iota // namespace, order
 	requestAuthenticationsByKeySet                                               // URI, order
+	requestAuthenticationsBySelector                                             // namespace, selector, order
 )
 
 const (
-	sidecarsByNamespace              column[model.Sidecar]             = 0 // namespace, order
-	authorizationPoliciesByNamespace column[model.AuthorizationPolicy] = 0 // namespace, order
-	keySetsByURI                     column[model.KeySet]              = 0 // URI
-	credentialsByName                column[model.Credential]          = 0 // namespace, name
-	nodesByName                      column[model.Node]                = 0 // name
+	telemetriesByNamespace column[model.Telemetry] = iota // namespace, order
+	telemetriesByTracer                                   // host, order
+	telemetriesBySelector                                 // namespace, selector, order
+)
+
+const (
+	sidecarsByNamespace     column[model.Sidecar]     = 0 // namespace, order
+	keySetsByURI            column[model.KeySet]      = 0 // URI
+	credentialsByName       column[model.Credential]  = 0 // namespace, name
+	nodesByName             column[model.Node]        = 0 // name
+	proxyConfigsByNamespace column[model.ProxyConfig] = 0 // namespace, order
 )
 
 const (
@@ -63,6 +77,47 @@ const (
 const (
 	slicesByPod  column[model.EndpointSlice] = iota // namespace, pod, slice
 	slicesByNode                                    // node, namespace, slice
+)
+
+const (
+	kubernetesGatewaysByName    column[model.KubernetesGateway] = iota // namespace, name
+	kubernetesGatewaysByClass                                          // class, order
+	kubernetesGatewaysByService                                        // host, order
+	kubernetesGatewaysBySecret                                         // namespace and name of a Secret, order
+	kubernetesGatewaysByForeign                                        // another namespace with a Secret, order
+	kubernetesGatewaysByBundle                                         // namespace and name of a ConfigMap, order
+)
+
+const (
+	listenerSetsByName    column[model.ListenerSet] = iota // namespace, name
+	listenerSetsByParent                                   // namespace and name of a Gateway, order
+	listenerSetsBySecret                                   // namespace and name of a Secret, order
+	listenerSetsByForeign                                  // another namespace with a Secret, order
+)
+
+const (
+	attachedRoutesByName        column[model.AttachedRoute] = iota // namespace, kind, name
+	attachedRoutesByParent                                         // namespace and name of a Gateway, order, kind
+	attachedRoutesByDestination                                    // host, order, kind
+	attachedRoutesByForeign                                        // another namespace with a Service, order, kind
+	attachedRoutesByService                                        // host of a parent, order, kind
+	attachedRoutesByListenerSet                                    // namespace and name of a ListenerSet, order, kind
+)
+
+const (
+	backendTLSPoliciesByName   column[model.BackendTLSPolicy] = iota // namespace, name
+	backendTLSPoliciesByTarget                                       // host, order
+	backendTLSPoliciesByBundle                                       // namespace and name of a ConfigMap, order
+)
+
+const (
+	gatewayClassesByName       column[model.GatewayClass]      = 0 // name
+	referenceGrantsByNamespace column[model.ReferenceGrant]    = 0 // namespace, order
+	namespacesByName           column[model.Namespace]         = 0 // name
+	gatewayAPIStatusesByObject column[model.GatewayAPIStatus]  = 0 // kind, namespace, name
+	certificateBundlesByName   column[model.CertificateBundle] = 0 // namespace, name
+	servedGatewaysByName       column[model.ServedGateway]     = 0 // namespace, name
+	backendPoliciesByHost      column[model.BackendPolicy]     = 0 // host
 )
 
 // tables are the model objects that a Snapshot keeps. A new type has a line here, a field in
@@ -137,8 +192,12 @@ var tables = []anyTable{
 			gatewaysForwarding: filtered(
 				(*model.Gateway).ForwardsAny, func(g *model.Gateway) []byte { return ordered(nil, &g.Meta, "") },
 			),
+			gatewaysPresenting: filtered(
+				func(g *model.Gateway) bool { return g.Presents != "" },
+				func(g *model.Gateway) []byte { return ordered(nil, &g.Meta, "") },
+			),
 		},
-		selectors: selects(func(g *model.Gateway) (model.Labels, *model.Meta) { return g.Selector, &g.Meta }),
+		selectors: gatewaySelectors,
 	}),
 	declare(schema[model.Sidecar]{
 		table:   func(s *Snapshot) *table[model.Sidecar] { return &s.sidecars },
@@ -157,10 +216,9 @@ var tables = []anyTable{
 			authorizationPoliciesByNamespace: single(func(p *model.AuthorizationPolicy) []byte {
 				return ordered(join(p.Namespace), &p.Meta, "")
 			}),
+			authorizationPoliciesBySelector: perSelector(authorizationSelection),
 		},
-		selectors: selects(
-			func(p *model.AuthorizationPolicy) (model.Labels, *model.Meta) { return p.Selector, &p.Meta },
-		),
+		selectors: selectsAny(authorizationSelection),
 	}),
 	declare(schema[model.PeerAuthentication]{
 		table:   func(s *Snapshot) *table[model.PeerAuthentication] { return &s.peerAuthentications },
@@ -168,6 +226,9 @@ var tables = []anyTable{
 		indexes: []keysOf[model.PeerAuthentication]{
 			peerAuthenticationsByNamespace: single(peerAuthenticationKey),
 			peerAuthenticationsDisabling:   filtered(disablesMTLS, peerAuthenticationKey),
+			peerAuthenticationsBySelector: single(func(p *model.PeerAuthentication) []byte {
+				return ordered(join(p.Namespace, p.Selector.String()), &p.Meta, "")
+			}),
 		},
 		selectors: selects(
 			func(p *model.PeerAuthentication) (model.Labels, *model.Meta) { return p.Selector, &p.Meta },
@@ -184,10 +245,32 @@ var tables = []anyTable{
 				func(a *model.RequestAuthentication) *model.Meta { return &a.Meta },
 				(*model.RequestAuthentication).KeySets,
 			),
+			requestAuthenticationsBySelector: perSelector(tokenSelection),
 		},
-		selectors: selects(
-			func(a *model.RequestAuthentication) (model.Labels, *model.Meta) { return a.Selector, &a.Meta },
-		),
+		selectors: selectsAny(tokenSelection),
+	}),
+	declare(schema[model.Telemetry]{
+		table:   func(s *Snapshot) *table[model.Telemetry] { return &s.telemetries },
+		changes: func(d *Delta) *[]Pair[model.Telemetry] { return &d.Telemetries },
+		indexes: []keysOf[model.Telemetry]{
+			telemetriesByNamespace: single(
+				func(t *model.Telemetry) []byte { return ordered(join(t.Namespace), &t.Meta, "") },
+			),
+			telemetriesByTracer: perName(
+				func(t *model.Telemetry) *model.Meta { return &t.Meta }, (*model.Telemetry).TracerHosts,
+			),
+			telemetriesBySelector: perSelector(telemetrySelection),
+		},
+		selectors: selectsAny(telemetrySelection),
+	}),
+	declare(schema[model.ProxyConfig]{ // without selectors: no class depends on it
+		table:   func(s *Snapshot) *table[model.ProxyConfig] { return &s.proxyConfigs },
+		changes: func(d *Delta) *[]Pair[model.ProxyConfig] { return &d.ProxyConfigs },
+		indexes: []keysOf[model.ProxyConfig]{
+			proxyConfigsByNamespace: single(
+				func(c *model.ProxyConfig) []byte { return ordered(join(c.Namespace), &c.Meta, "") },
+			),
+		},
 	}),
 	declare(schema[model.KeySet]{
 		table:   func(s *Snapshot) *table[model.KeySet] { return &s.keySets },
@@ -228,5 +311,115 @@ var tables = []anyTable{
 		table:   func(s *Snapshot) *table[model.EndpointSlice] { return &s.slices },
 		indexes: []keysOf[model.EndpointSlice]{slicesByPod: slicePodKeys, slicesByNode: sliceNodeKeys},
 		special: swapSlice,
+	}),
+	declare(schema[model.GatewayClass]{
+		table: func(s *Snapshot) *table[model.GatewayClass] { return &s.gatewayClasses },
+		indexes: []keysOf[model.GatewayClass]{
+			gatewayClassesByName: single(func(c *model.GatewayClass) []byte { return join(c.Name) }),
+		},
+		special: noting(func(b *batch) *[]Pair[model.GatewayClass] { return &b.attach.classes }),
+	}),
+	declare(schema[model.KubernetesGateway]{
+		table: func(s *Snapshot) *table[model.KubernetesGateway] { return &s.kubernetesGateways },
+		indexes: []keysOf[model.KubernetesGateway]{
+			kubernetesGatewaysByName: single(
+				func(g *model.KubernetesGateway) []byte { return join(g.Namespace, g.Name) },
+			),
+			kubernetesGatewaysByClass: single(
+				func(g *model.KubernetesGateway) []byte { return ordered(join(g.Class), &g.Meta, "") },
+			),
+			kubernetesGatewaysByService: filtered(
+				func(g *model.KubernetesGateway) bool { return g.Service != "" },
+				func(g *model.KubernetesGateway) []byte { return ordered(join(string(g.Service)), &g.Meta, "") },
+			),
+			kubernetesGatewaysBySecret:  gatewaySecretKeys,
+			kubernetesGatewaysByForeign: gatewayForeignKeys,
+			kubernetesGatewaysByBundle:  gatewayBundleKeys,
+		},
+		special: noting(func(b *batch) *[]Pair[model.KubernetesGateway] { return &b.attach.gateways }),
+	}),
+	declare(schema[model.AttachedRoute]{
+		table: func(s *Snapshot) *table[model.AttachedRoute] { return &s.attachedRoutes },
+		indexes: []keysOf[model.AttachedRoute]{
+			attachedRoutesByName: single(
+				func(r *model.AttachedRoute) []byte { return join(r.Namespace, string(r.Kind), r.Name) },
+			),
+			attachedRoutesByParent:      routeParentKeys,
+			attachedRoutesByDestination: routeDestinationKeys,
+			attachedRoutesByForeign:     routeForeignKeys,
+			attachedRoutesByService:     routeServiceKeys,
+			attachedRoutesByListenerSet: routeSetKeys,
+		},
+		special: noting(func(b *batch) *[]Pair[model.AttachedRoute] { return &b.attach.routes }),
+	}),
+	declare(schema[model.ListenerSet]{
+		table: func(s *Snapshot) *table[model.ListenerSet] { return &s.listenerSets },
+		indexes: []keysOf[model.ListenerSet]{
+			listenerSetsByName: single(func(l *model.ListenerSet) []byte { return join(l.Namespace, l.Name) }),
+			listenerSetsByParent: single(func(l *model.ListenerSet) []byte {
+				return ordered(join(l.Parent.Namespace, l.Parent.Name), &l.Meta, "")
+			}),
+			listenerSetsBySecret:  setSecretKeys,
+			listenerSetsByForeign: setForeignKeys,
+		},
+		special: noting(func(b *batch) *[]Pair[model.ListenerSet] { return &b.attach.sets }),
+	}),
+	declare(schema[model.ServedGateway]{
+		table: func(s *Snapshot) *table[model.ServedGateway] { return &s.servedGateways },
+		indexes: []keysOf[model.ServedGateway]{
+			servedGatewaysByName: single(func(g *model.ServedGateway) []byte { return join(g.Namespace, g.Name) }),
+		},
+	}),
+	declare(schema[model.ReferenceGrant]{
+		table: func(s *Snapshot) *table[model.ReferenceGrant] { return &s.referenceGrants },
+		indexes: []keysOf[model.ReferenceGrant]{
+			referenceGrantsByNamespace: single(
+				func(g *model.ReferenceGrant) []byte { return ordered(join(g.Namespace), &g.Meta, "") },
+			),
+		},
+		special: noting(func(b *batch) *[]Pair[model.ReferenceGrant] { return &b.attach.grants }),
+	}),
+	declare(schema[model.Namespace]{
+		table: func(s *Snapshot) *table[model.Namespace] { return &s.namespaces },
+		indexes: []keysOf[model.Namespace]{
+			namespacesByName: single(func(n *model.Namespace) []byte { return join(n.Name) }),
+		},
+		special: noting(func(b *batch) *[]Pair[model.Namespace] { return &b.attach.namespaces }),
+	}),
+	declare(schema[model.BackendTLSPolicy]{
+		table: func(s *Snapshot) *table[model.BackendTLSPolicy] { return &s.backendTLSPolicies },
+		indexes: []keysOf[model.BackendTLSPolicy]{
+			backendTLSPoliciesByName: single(
+				func(p *model.BackendTLSPolicy) []byte { return join(p.Namespace, p.Name) },
+			),
+			backendTLSPoliciesByTarget: perName(backendTLSMeta, targetHosts),
+			backendTLSPoliciesByBundle: backendBundleKeys,
+		},
+		special: noting(func(b *batch) *[]Pair[model.BackendTLSPolicy] { return &b.attach.backendTLS }),
+	}),
+	declare(schema[model.CertificateBundle]{
+		table: func(s *Snapshot) *table[model.CertificateBundle] { return &s.certificateBundles },
+		indexes: []keysOf[model.CertificateBundle]{
+			certificateBundlesByName: single(
+				func(b *model.CertificateBundle) []byte { return join(b.Namespace, b.Name) },
+			),
+		},
+		special: noting(func(b *batch) *[]Pair[model.CertificateBundle] { return &b.attach.bundles }),
+	}),
+	declare(schema[model.BackendPolicy]{
+		table:   func(s *Snapshot) *table[model.BackendPolicy] { return &s.backendPolicies },
+		changes: func(d *Delta) *[]Pair[model.BackendPolicy] { return &d.BackendPolicies },
+		indexes: []keysOf[model.BackendPolicy]{
+			backendPoliciesByHost: single(func(p *model.BackendPolicy) []byte { return join(string(p.Host)) }),
+		},
+	}),
+	declare(schema[model.GatewayAPIStatus]{
+		table:   func(s *Snapshot) *table[model.GatewayAPIStatus] { return &s.gatewayAPIStatuses },
+		changes: func(d *Delta) *[]Pair[model.GatewayAPIStatus] { return &d.GatewayAPIStatuses },
+		indexes: []keysOf[model.GatewayAPIStatus]{
+			gatewayAPIStatusesByObject: single(
+				func(s *model.GatewayAPIStatus) []byte { return join(string(s.Kind), s.Namespace, s.Name) },
+			),
+		},
 	}),
 }

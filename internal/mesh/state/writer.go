@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -23,7 +24,8 @@ type Writer struct {
 	// its name.
 	objects map[source.Key][]model.Object
 	// entries are the hosts that several ServiceEntries of a namespace claim.
-	entries map[entryHost]entryGroup
+	entries     map[entryHost]entryGroup
+	attachments *attachments
 }
 
 // NewWriter starts with an empty snapshot at generation 0.
@@ -40,7 +42,7 @@ func (w *Writer) AllocateFrom(r AutoRange) { w.snapshot.auto.from = r }
 func newWriter(lookups *atomic.Uint64) *Writer {
 	return &Writer{
 		snapshot: emptySnapshot(lookups), objects: map[source.Key][]model.Object{},
-		entries: map[entryHost]entryGroup{},
+		entries: map[entryHost]entryGroup{}, attachments: newAttachments(),
 	}
 }
 
@@ -62,6 +64,7 @@ func (w *Writer) Apply(updates []Update) (*Snapshot, *Delta) {
 		w.remember(u.Key, kept)
 	}
 	b.swapEntries(w.entries)
+	w.attachments.step(b)
 	b.joinEndpoints()
 	next := b.finish()
 	w.snapshot = next
@@ -129,7 +132,8 @@ func (w *Writer) remember(k source.Key, gave []model.Object) {
 }
 
 // identity tells the model objects of one source object apart: the hosts of a ServiceEntry, the
-// VirtualServices beside the one Gateway of an Ingress, and sets of keys.
+// VirtualServices beside the one Gateway of an Ingress, sets of keys, and what objects of the
+// Gateway API come to.
 func identity(o model.Object) string {
 	switch o := o.(type) {
 	case *model.Service:
@@ -140,11 +144,39 @@ func identity(o model.Object) string {
 		}
 	case *model.KeySet:
 		return o.URI
+	case *model.Gateway:
+		if o.Kind == kinds.KubernetesGateway {
+			return "listener " + o.Name
+		}
+	case *model.GatewayAPIStatus:
+		return "status"
+	case *model.ServedGateway:
+		return "served"
 	}
 	return ""
 }
 
-func find(objects []model.Object, id string) model.Object {
+// objectIndex has the objects of a long list by their identity. It is nil for a short one.
+type objectIndex map[string]model.Object
+
+// indexOf returns the index of a list. A Gateway may have come to thousands of objects.
+func indexOf(objects []model.Object) objectIndex {
+	const few = 16
+	if len(objects) <= few {
+		return nil
+	}
+	index := make(objectIndex, len(objects))
+	for _, o := range slices.Backward(objects) { // the first one counts
+		index[identity(o)] = o
+	}
+	return index
+}
+
+// find returns the first object of the list with an identity, nil if there is none.
+func (x objectIndex) find(objects []model.Object, id string) model.Object {
+	if x != nil {
+		return x[id]
+	}
 	for _, o := range objects {
 		if identity(o) == id {
 			return o

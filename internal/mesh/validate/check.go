@@ -36,6 +36,8 @@ func (c *Checker) Check(snap *state.Snapshot, d *state.Delta) {
 	c.checkShortNames(snap, d)
 	c.checkCredentials(snap, d)
 	c.checkKeySets(snap, d)
+	c.checkAttachments(d)
+	c.checkTargets(snap, d)
 }
 
 // winner is the first service that claims a host, nil if none does.

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -94,8 +95,11 @@ func (w *placement) count(namespace string, sign int) {
 	}
 }
 
-// isTracked reports whether a Gateway is in placements.
-func isTracked(g *model.Gateway) bool { return !g.Selector.IsEmpty() }
+// isTracked reports whether a Gateway is in placements. The Secrets of one of the Gateway API are a
+// part of its status.
+func isTracked(g *model.Gateway) bool {
+	return !g.Selector.IsEmpty() && g.Kind != kinds.KubernetesGateway
+}
 
 func (ps placements) add(snap *state.Snapshot, g *model.Gateway) {
 	if !isTracked(g) {

@@ -77,34 +77,46 @@ func toldNotInForce(problems []source.Problem) []string {
 	return told
 }
 
-// notInForce are the Sidecars and PeerAuthentications for the workloads of one that comes before
-// them.
+// notInForce are the Sidecars, PeerAuthentications, Telemetries and ProxyConfigs for the
+// workloads of one that comes before them.
 func notInForce(present []meshlife.Update) []string {
 	type claim struct {
 		kind      kinds.Kind
 		namespace string
 		selector  model.Labels
 	}
-	selectors, metas := map[*model.Meta]model.Labels{}, []*model.Meta{}
+	selectors, metas := map[*model.Meta][]model.Labels{}, []*model.Meta{}
 	for _, u := range present {
 		for _, o := range u.Objects {
 			m := meshlife.MetaOf(o)
 			switch o := o.(type) {
 			case *model.Sidecar:
-				selectors[m], metas = o.Selector, append(metas, m)
+				selectors[m], metas = []model.Labels{o.Selector}, append(metas, m)
 			case *model.PeerAuthentication:
-				selectors[m], metas = o.Selector, append(metas, m)
+				selectors[m], metas = []model.Labels{o.Selector}, append(metas, m)
+			case *model.Telemetry:
+				metas = append(metas, m)
+				if len(o.Gateways) == 0 || !o.Selector.IsEmpty() {
+					selectors[m] = []model.Labels{o.Selector}
+				}
+				for _, name := range o.Gateways {
+					selectors[m] = append(selectors[m], model.LabelsOf(map[string]string{model.GatewayNameLabel: name}))
+				}
+			case *model.ProxyConfig:
+				selectors[m], metas = []model.Labels{o.Selector}, append(metas, m)
 			}
 		}
 	}
 	slices.SortStableFunc(metas, func(a, b *model.Meta) int { return a.Compare(b) })
 	taken, out := map[claim]bool{}, []string{}
 	for _, m := range metas {
-		c := claim{m.Kind, m.Namespace, selectors[m]}
-		if taken[c] {
-			out = append(out, m.Key().String())
+		for _, selector := range selectors[m] {
+			c := claim{m.Kind, m.Namespace, selector}
+			if taken[c] {
+				out = append(out, m.Key().String())
+			}
+			taken[c] = true
 		}
-		taken[c] = true
 	}
 	slices.Sort(out)
 	return out

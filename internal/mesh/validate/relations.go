@@ -18,6 +18,9 @@ const routes = "routes"
 func (c *Checker) checkRelations(snap *state.Snapshot, d *state.Delta) {
 	dirty := map[*model.VirtualService]bool{}
 	for _, p := range d.VirtualServices {
+		if isAttached(p.Either()) {
+			continue
+		}
 		if p.New == nil {
 			c.store.setRelation(routesOf(p.Old), nil)
 			c.setUnresolved(p.Old, false)
@@ -47,6 +50,9 @@ func (c *Checker) checkRelations(snap *state.Snapshot, d *state.Delta) {
 	}
 	c.addUnresolved(snap, d, dirty)
 	for v := range dirty {
+		if isAttached(v) {
+			continue
+		}
 		c.store.setRelation(routesOf(v), checkVirtualService(snap, v))
 		c.setUnresolved(v, slices.ContainsFunc(
 			state.DestinationHosts(v), func(h model.Host) bool { return winner(snap.Claims(h)) == nil },

@@ -2,7 +2,9 @@ package validate
 
 import (
 	"fmt"
+	"iter"
 	"slices"
+	"strings"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
@@ -10,12 +12,12 @@ import (
 )
 
 // checkShadowed reports objects that another one keeps out of force: routes for the same host,
-// parts of DestinationRules of one namespace, and Sidecars and PeerAuthentications for the same
-// workloads. It checks the hosts and namespaces that the delta names.
+// parts of DestinationRules of one namespace, and Sidecars, PeerAuthentications, Telemetries and
+// ProxyConfigs for the same workloads. It checks the hosts and namespaces that the delta names.
 func (c *Checker) checkShadowed(snap *state.Snapshot, d *state.Delta) {
 	for _, p := range d.VirtualServices {
 		for _, v := range []*model.VirtualService{p.Old, p.New} {
-			if v == nil {
+			if v == nil || isAttached(v) && !slices.Contains(v.Gateways, model.Mesh) {
 				continue
 			}
 			for _, h := range v.Hosts {
@@ -37,53 +39,94 @@ func (c *Checker) checkShadowed(snap *state.Snapshot, d *state.Delta) {
 			c.checkShadowedRules(snap, r.Host)
 		}
 	}
-	for _, p := range d.Sidecars {
-		if p.New == nil {
-			c.store.setRelation(relation{p.Old.Key(), sameWorkloads}, nil)
-		}
-		c.checkSidecars(snap, p.Either().Namespace)
-	}
-	for _, p := range d.PeerAuthentications {
-		if p.New == nil {
-			c.store.setRelation(relation{p.Old.Key(), sameWorkloads}, nil)
-		}
-		c.checkPeerAuthentications(snap, p.Either().Namespace)
-	}
+	checkSame(c, d.Sidecars, snap.Sidecars, func(s *model.Sidecar) claimed {
+		return claimed{meta: &s.Meta, selectors: []model.Labels{s.Selector}, path: "spec.workloadSelector"}
+	})
+	checkSame(c, d.PeerAuthentications, snap.PeerAuthentications, func(p *model.PeerAuthentication) claimed {
+		return claimed{meta: &p.Meta, selectors: []model.Labels{p.Selector}, path: "spec.selector"}
+	})
+	checkSame(c, d.Telemetries, snap.Telemetries, func(t *model.Telemetry) claimed {
+		return claimedBy(&t.Meta, &t.Selection)
+	})
+	checkSame(c, d.ProxyConfigs, snap.ProxyConfigs, func(p *model.ProxyConfig) claimed {
+		return claimed{meta: &p.Meta, selectors: []model.Labels{p.Selector}, path: "spec.selector"}
+	})
 }
 
 // sameWorkloads is the aspect of objects for the same workloads, of which only one is in force.
 const sameWorkloads = "shadow of workloads"
 
-func (c *Checker) checkSidecars(snap *state.Snapshot, namespace string) {
-	first := inForce{}
-	for s := range snap.Sidecars(namespace) {
-		c.store.setRelation(relation{s.Key(), sameWorkloads}, first.add(&s.Meta, s.Selector, "spec.workloadSelector"))
-	}
+// claimed is an object with the workloads that it is for, and the field that says so.
+type claimed struct {
+	meta *model.Meta
+	// selectors are those of which one has to match. The empty one matches all.
+	selectors []model.Labels
+	path      string
+	// merged says that all which select a workload are in force for it.
+	merged bool
 }
 
-func (c *Checker) checkPeerAuthentications(snap *state.Snapshot, namespace string) {
-	first := inForce{}
-	for g := range snap.PeerAuthentications(namespace) {
-		c.store.setRelation(relation{g.Key(), sameWorkloads}, first.add(&g.Meta, g.Selector, "spec.selector"))
+// claimedBy returns what the selection of a Telemetry claims: the workloads of a Gateway once, not
+// by each label that they may have.
+func claimedBy(m *model.Meta, s *model.Selection) claimed {
+	if len(s.Gateways) == 0 {
+		return claimed{meta: m, selectors: []model.Labels{s.Selector}, path: "spec.selector", merged: true}
+	}
+	out := claimed{meta: m, path: "spec.targetRefs", merged: true}
+	if !s.Selector.IsEmpty() { // both are set by mistake
+		out.selectors = append(out.selectors, s.Selector)
+	}
+	for _, name := range s.Gateways {
+		out.selectors = append(out.selectors, model.GatewaySelectors(name)[0])
+	}
+	return out
+}
+
+// checkSame checks the objects of one type in the namespaces of changed ones.
+func checkSame[T any](
+	c *Checker, changed []state.Pair[T], in func(namespace string) iter.Seq[*T], of func(*T) claimed,
+) {
+	for _, p := range changed {
+		if p.New == nil {
+			c.store.setRelation(relation{of(p.Old).meta.Key(), sameWorkloads}, nil)
+		}
+		first := inForce{}
+		for o := range in(of(p.Either()).meta.Namespace) {
+			claim := of(o)
+			c.store.setRelation(
+				relation{claim.meta.Key(), sameWorkloads}, first.add(claim),
+			)
+		}
 	}
 }
 
 // inForce are the objects in force, by workload selector.
 type inForce map[model.Labels]source.Key
 
-// add takes the next object in the total order, and tells what keeps it out of force.
-func (f inForce) add(m *model.Meta, selector model.Labels, path string) []source.Problem {
-	by, taken := f[selector]
-	if !taken {
-		f[selector] = m.Key()
-		return nil
+// add takes the next object in the total order, and tells what keeps it out of force, if only for
+// some of its workloads.
+func (f inForce) add(c claimed) []source.Problem {
+	var problems []source.Problem
+	for _, selector := range c.selectors {
+		by, taken := f[selector]
+		if !taken {
+			f[selector] = c.meta.Key()
+			continue
+		}
+		of := "this one is not in force"
+		if c.merged && !selector.IsEmpty() {
+			of = "both are in force, and what this one says counts"
+		}
+		if len(c.selectors) > 1 {
+			of += " where " + strings.Join(slices.Collect(selector.Pairs()), ",")
+		}
+		problems = append(problems, source.Problem{
+			Severity: source.Warning, Path: c.path,
+			Message: fmt.Sprintf("%s is for the same workloads and comes first; %s", by, of),
+			Want:    fmt.Sprintf("one %s for each workload", c.meta.Kind),
+		})
 	}
-	return []source.Problem{{
-		Severity: source.Warning, Path: path,
-		Message: fmt.Sprintf(
-			"%s is for the same workloads and comes first; this one is not in force", by,
-		), Want: fmt.Sprintf("one %s for each workload", m.Kind),
-	}}
+	return problems
 }
 
 // shadowOf is the aspect of who else is for a host.

@@ -43,7 +43,7 @@ func writeDump(w http.ResponseWriter, c serve.Client, dump *adminv3.ConfigDump) 
 }
 
 // resourcesOf writes the resources of one type that a proxy should have, in the form of a config
-// dump. A type that the control plane does not have has none.
+// dump.
 func (h handler) resourcesOf(t resource.Type) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c, ok := h.askedProxy(w, r)
@@ -51,9 +51,7 @@ func (h handler) resourcesOf(t resource.Type) http.HandlerFunc {
 			return
 		}
 		dump := &adminv3.ConfigDump{}
-		if t < resource.NumTypes {
-			eachResource(c, t, func(_, _ string, body *anypb.Any) { dump.Configs = append(dump.Configs, body) })
-		}
+		eachResource(c, t, func(_, _ string, body *anypb.Any) { dump.Configs = append(dump.Configs, body) })
 		writeDump(w, c, dump)
 	}
 }

@@ -2,6 +2,7 @@ package debug
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -42,9 +43,12 @@ type Options struct {
 	// Pages are further pages below /debug: what each shows now, as JSON.
 	Pages map[string]func() any
 	// Queries are pages whose content, as JSON, depends on the query. What is not found is an
-	// error.
+	// error. ErrNotReady is answered with 503.
 	Queries map[string]func(url.Values) (any, error)
 }
+
+// ErrNotReady is what a page says before there is something to show.
+var ErrNotReady = errors.New("not ready: no objects have been read yet")
 
 // handler answers requests. It keeps no state.
 type handler struct{ Options }
@@ -73,7 +77,7 @@ func (h handler) pages() map[string]http.HandlerFunc {
 		"/debug/config_dump": h.configDump,
 		"/debug/edsz":        h.resourcesOf(resource.Endpoint),
 		"/debug/ndsz":        h.resourcesOf(resource.Name),
-		"/debug/ecdsz":       h.resourcesOf(resource.NumTypes),
+		"/debug/ecdsz":       h.resourcesOf(resource.Filter),
 		"/debug/connections": h.connections,
 		"/debug/adsz":        h.connections,
 		"/debug/problems":    h.problems,
@@ -84,11 +88,14 @@ func (h handler) pages() map[string]http.HandlerFunc {
 	for name, content := range h.Queries {
 		pages["/debug/"+name] = func(w http.ResponseWriter, r *http.Request) {
 			answer, err := content(r.URL.Query())
-			if err != nil {
+			switch {
+			case errors.Is(err, ErrNotReady):
+				http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			case err != nil:
 				http.Error(w, err.Error(), http.StatusNotFound)
-				return
+			default:
+				writeJSON(w, answer)
 			}
-			writeJSON(w, answer)
 		}
 	}
 	paths := slices.Sorted(maps.Keys(pages))

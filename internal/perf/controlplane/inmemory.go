@@ -142,6 +142,11 @@ func (m *InMemory) Describe(ctx context.Context) Description {
 	return d
 }
 
+// Metrics returns what the present process serves at /metrics.
+func (m *InMemory) Metrics(ctx context.Context) (measure.Metrics, error) {
+	return m.scrape().Metrics(ctx)
+}
+
 func (m *InMemory) scrape() measure.Scrape {
 	return measure.Scrape{URL: "http://" + m.where().Monitoring + "/metrics"}
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,7 +38,7 @@ func TestEveryRequestIsAnsweredOnEveryPath(t *testing.T) {
 		t.Run(string(protocol), func(t *testing.T) {
 			o := quick(t, protocol)
 			if protocol == traffic.HTTP1 {
-				o.Policies, o.AccessLogs = 3, true
+				o.Policies, o.AccessLogs, o.JSONLogs, o.Tracing, o.Sampling = 3, true, true, true, 50
 			}
 			r, err := Run(t.Context(), o)
 			require.NoError(t, err)
@@ -108,4 +109,33 @@ func TestMaximalLoadInPlaintext(t *testing.T) {
 		require.Equal(t, p.Sent, p.Answered, p.Path)
 	}
 	require.Empty(t, r.Cases[0].Statements, "there is nothing to compare with")
+}
+
+// TestEachKnobIsMeasured: each is in force without a note of the control plane, and all requests
+// are answered.
+func TestEachKnobIsMeasured(t *testing.T) {
+	o := quick(t, traffic.HTTP1)
+	o.Rounds, o.Duration = 1, 500*time.Millisecond
+	r, err := RunKnobs(t.Context(), o)
+	require.NoError(t, err)
+	require.Empty(t, r.Notes)
+	require.Len(t, r.Knobs, len(knobs()))
+	require.Equal(t, off, r.Knobs[0].Name)
+	for _, k := range r.Knobs {
+		require.Zero(t, k.Failed, k.Name)
+		require.Positive(t, k.Caller, k.Name)
+		require.Positive(t, k.Called, k.Name)
+		require.Positive(t, k.Latency.P50, k.Name)
+	}
+	require.Len(t, r.Table().Rows, len(knobs()))
+	logs, err := filepath.Glob(filepath.Join(o.StateDir, "pods", "pods", namespace, "server-*", "istio-proxy.log"))
+	require.NoError(t, err)
+	require.NotEmpty(t, logs)
+	var all strings.Builder
+	for _, log := range logs { // of the proxies with two workers, and with one
+		text, err := os.ReadFile(log)
+		require.NoError(t, err)
+		all.Write(text)
+	}
+	require.Contains(t, all.String(), `"response_code":200`, "a line in JSON")
 }

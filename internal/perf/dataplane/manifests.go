@@ -14,6 +14,8 @@ const (
 	gatewayPort, gatewayTCPPort = 8080, 9000
 	// gatewayHost is the host of the way in.
 	gatewayHost = "server.test"
+	// single ends the names of workloads whose proxies have one worker.
+	single = "-single"
 )
 
 // manifests returns the mesh: a server, a client whose sidecar takes this program's requests, and a
@@ -22,37 +24,92 @@ func (o Options) manifests() string {
 	parts := []string{
 		o.meshConfig(),
 		fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s}", namespace),
-		o.deployment("server", quoted(o.Self, "server", "--address", "$(LATEEN_APP_ADDRESS)"), serverPorts()),
+		o.deployment("server", o.serve(), serverPorts()),
 		o.deployment("client", quoted("sleep", "1000000000"), ""),
-		o.gateway(), serverService(), wayIn(),
-		fmt.Sprintf(`apiVersion: security.istio.io/v1
-kind: PeerAuthentication
-metadata: {name: default, namespace: istio-system}
-spec: {mtls: {mode: %s}}`, map[bool]string{true: "STRICT", false: "DISABLE"}[o.MutualTLS]),
+		o.gateway(), service("server", traffic.Protocols()), wayIn(), o.collector(),
+		o.strict(),
+	}
+	if o.knobs && o.Protocol != traffic.TCP { // a port leads to one TCP service
+		one := o
+		one.Workers = 1
+		parts = append(parts,
+			one.deployment("server"+single, o.serve(), serverPorts()),
+			one.deployment("client"+single, quoted("sleep", "1000000000"), ""),
+			service("server"+single, []string{string(o.Protocol)}))
+	}
+	if o.Tracing { // sampling of the mesh configuration has no zero
+		parts = append(parts, fmt.Sprintf(`apiVersion: telemetry.istio.io/v1
+kind: Telemetry
+metadata: {name: tracing, namespace: istio-system}
+spec: {tracing: [{providers: [{name: %s}], randomSamplingPercentage: %v}]}`, spans, o.Sampling))
 	}
 	for i := range o.Policies {
 		parts = append(parts, policy(i, o.Policies))
 	}
-	if !o.Telemetry {
-		parts = append(parts, `apiVersion: telemetry.istio.io/v1
-kind: Telemetry
-metadata: {name: off, namespace: istio-system}
-spec: {metrics: [{providers: [{name: prometheus}], overrides: [{disabled: true}]}]}`)
-	}
 	return strings.Join(parts, "\n---\n") + "\n"
 }
 
+// strict has proxies call each other in mutual TLS, or in plaintext.
+func (o Options) strict() string {
+	return fmt.Sprintf(`apiVersion: security.istio.io/v1
+kind: PeerAuthentication
+metadata: {name: default, namespace: istio-system}
+spec: {mtls: {mode: %s}}`, map[bool]string{true: "STRICT", false: "DISABLE"}[o.MutualTLS])
+}
+
+// meshConfig turns what proxies report on and off.
 func (o Options) meshConfig() string {
-	log := `""`
+	log, encoding, metrics := "", "TEXT", []string{}
 	if o.AccessLogs {
 		log = "/dev/stdout"
+	}
+	if o.JSONLogs {
+		encoding = "JSON"
+	}
+	if o.Telemetry {
+		metrics = append(metrics, "prometheus")
 	}
 	return fmt.Sprintf(`apiVersion: v1
 kind: ConfigMap
 metadata: {name: istio, namespace: istio-system}
 data:
   mesh: |
-    accessLogFile: %s`, log)
+    accessLogFile: %q
+    accessLogEncoding: %s
+    defaultProviders: {metrics: %s}
+    extensionProviders:
+    - name: %s
+      opentelemetry:
+        service: %s.%s.svc.cluster.local
+        port: %d
+        http: {path: /v1/traces, timeout: 5s}`, log, encoding, quoted(metrics...), spans, spans, namespace,
+		traffic.HTTP1.Port())
+}
+
+// spans is the provider of traces, and the workload that takes them: Fortio's server, which answers
+// any request.
+const spans = "collector"
+
+func (o Options) collector() string {
+	return fmt.Sprintf(`apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %[1]s, namespace: %[2]s}
+spec:
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {labels: {app: %[1]s, sidecar.istio.io/inject: "false"}}
+    spec: {containers: [{name: app, command: %[3]s, ports: [{containerPort: %[4]d}]}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: %[1]s, namespace: %[2]s}
+spec: {selector: {app: %[1]s}, ports: [{name: http, port: %[4]d}]}`, spans, namespace,
+		o.serve(), traffic.HTTP1.Port())
+}
+
+// serve is the command of a server of Fortio's.
+func (o Options) serve() string {
+	return quoted(o.Self, "server", "--address", "$(LATEEN_APP_ADDRESS)")
 }
 
 // quoted is a list of strings in YAML, which reads JSON.
@@ -86,15 +143,16 @@ func serverPorts() string {
 	return strings.Join(ports, ", ")
 }
 
-func serverService() string {
+// service is a Service with a port for each of these protocols.
+func service(name string, protocols []string) string {
 	var ports []string
-	for _, p := range traffic.Protocols() {
+	for _, p := range protocols {
 		ports = append(ports, fmt.Sprintf("{name: %s, port: %d}", p, traffic.Protocol(p).Port()))
 	}
 	return fmt.Sprintf(`apiVersion: v1
 kind: Service
-metadata: {name: server, namespace: %s}
-spec: {selector: {app: server}, ports: [%s]}`, namespace, strings.Join(ports, ", "))
+metadata: {name: %[1]s, namespace: %[2]s}
+spec: {selector: {app: %[1]s}, ports: [%[3]s]}`, name, namespace, strings.Join(ports, ", "))
 }
 
 // gateway is a gateway's Deployment and its Service, which is of no type that opens a port here.

@@ -21,24 +21,38 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source/dir"
 )
 
+// meshFile is the file of the manifests, but for the hand-written Envoys.
+const meshFile = "mesh.yaml"
+
 // startTimeout is how long the pods of the mesh may take until all are ready.
 const startTimeout = 2 * time.Minute
 
 // mesh is a mesh as lateen up runs it, in this process.
 type mesh struct {
-	o        Options
-	dir      string // of the manifests
-	runtime  *local.Runtime
-	pipeline *app.Pipeline
-	agents   *agents.Authority
-	closing  []func() error // of what is open before the mesh runs
-	ended    chan error
-	cancel   context.CancelFunc
+	o   Options
+	dir string // of the manifests
+	// manifests is what meshFile has, and workloads are those whose pods have to be ready.
+	manifests string
+	workloads []string
+	runtime   *local.Runtime
+	pipeline  *app.Pipeline
+	agents    *agents.Authority
+	closing   []func() error // of what is open before the mesh runs
+	ended     chan error
+	cancel    context.CancelFunc
 }
 
 // startMesh runs the mesh, and returns when all pods are ready and all proxies in sync.
 func startMesh(ctx context.Context, o Options) (*mesh, error) {
-	m := &mesh{o: o, dir: filepath.Join(o.StateDir, "manifests"), ended: make(chan error, 1)}
+	return startMeshOf(ctx, o, o.manifests(), "server", "client", "gateway")
+}
+
+// startMeshOf does the same with manifests of the caller's own.
+func startMeshOf(ctx context.Context, o Options, manifests string, workloads ...string) (*mesh, error) {
+	m := &mesh{
+		o: o, dir: filepath.Join(o.StateDir, "manifests"), manifests: manifests, workloads: workloads,
+		ended: make(chan error, 1),
+	}
 	if err := m.assemble(); err != nil {
 		for _, f := range m.closing {
 			err = errors.Join(err, f())
@@ -61,7 +75,7 @@ func (m *mesh) assemble() (err error) {
 	if err := os.MkdirAll(m.dir, 0o755); err != nil {
 		return err
 	}
-	if err := m.write("mesh.yaml", m.o.manifests()); err != nil {
+	if err := m.write(meshFile, m.manifests); err != nil {
 		return err
 	}
 	if m.agents, err = agents.New(m.o.Log); err != nil {
@@ -81,6 +95,7 @@ func (m *mesh) assemble() (err error) {
 		Envoy: m.o.Envoy, Self: m.o.Self, StateDir: filepath.Join(m.o.StateDir, "pods"), WorkDir: m.dir,
 		Environ: os.Environ(), XDS: netip.MustParseAddrPort(listeners[0].Addr().String()),
 		IstioVersion: m.o.IstioVersion, Tokens: tokens, Agents: m.agents, FreePorts: true,
+		Metrics: m.o.Telemetry || m.o.knobs,
 		Settled: func(ctx context.Context) ([]string, error) { return m.pipeline.Settled(ctx) },
 	})
 	if err != nil {
@@ -107,7 +122,7 @@ func (m *mesh) write(file, manifests string) error {
 func (m *mesh) await(ctx context.Context, pods ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	pods = append(pods, "server", "client", "gateway")
+	pods = append(pods, m.workloads...)
 	has := func(s *local.Snapshot) bool {
 		runs := func(workload string) bool {
 			return slices.ContainsFunc(s.Pods, func(p local.PodStatus) bool { return p.Workload == workload })

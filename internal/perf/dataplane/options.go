@@ -51,8 +51,17 @@ type Options struct {
 	Workers int
 	// Telemetry is whether proxies measure requests, AccessLogs whether they write a line for each.
 	Telemetry, AccessLogs bool
+	// JSONLogs is whether these lines are JSON.
+	JSONLogs bool
+	// Tracing is whether proxies have a tracer, and Sampling the percentage of requests whose spans
+	// they send.
+	Tracing  bool
+	Sampling float64
 	// Policies is how many AuthorizationPolicies the server has.
 	Policies int
+
+	// knobs adds what RunKnobs needs: proxies with one worker, and metrics that can be turned on.
+	knobs bool
 
 	Log *slog.Logger
 	// Progress is told how many of all measurements are done. It may be nil.
@@ -84,6 +93,7 @@ func (o Options) Validate() error {
 	check(o.Duration > 0, "duration %v: want a longer one", o.Duration)
 	check(o.Rounds >= 1, "rounds %d: want 1 or more", o.Rounds)
 	check(o.Workers >= 1, "workers %d: want 1 or more", o.Workers)
+	check(o.Sampling >= 0 && o.Sampling <= 100, "tracing %v: want a percentage", o.Sampling)
 	check(o.Policies >= 0, "policies %d: want 0 or more", o.Policies)
 	return errors.Join(all...)
 }

@@ -13,9 +13,9 @@ import (
 // Kind is the kind of the report in its JSON.
 const Kind = "data-plane"
 
-// Report is the result of one run. Times are seconds, sizes bytes.
-type Report struct {
-	// Kind tells these reports from others: "data-plane".
+// Setup is what the reports of this package say of their run. Times are seconds, sizes bytes.
+type Setup struct {
+	// Kind tells reports from each other: "data-plane" or "data-plane-knobs".
 	Kind     string           `json:"kind"`
 	Command  string           `json:"command,omitempty"`
 	Lateen   string           `json:"lateen"`
@@ -23,17 +23,33 @@ type Report struct {
 	Machine  measure.Machine  `json:"machine"`
 	Protocol traffic.Protocol `json:"protocol"`
 	Payload  int              `json:"payloadBytes"`
-	// Duration is how long each path was measured in each round.
-	Duration   Seconds `json:"seconds"`
-	Rounds     int     `json:"rounds"`
-	MutualTLS  bool    `json:"mutualTLS"`
-	Workers    int     `json:"workers"`
-	Telemetry  bool    `json:"telemetry"`
-	AccessLogs bool    `json:"accessLogs"`
-	Policies   int     `json:"policies"`
-	Cases      []Case  `json:"cases"`
-	// Notes say what a reader should know about the numbers.
+	// Duration is how long each path or knob was measured in each round.
+	Duration  Seconds `json:"seconds"`
+	Rounds    int     `json:"rounds"`
+	MutualTLS bool    `json:"mutualTLS"`
+	Workers   int     `json:"workers"`
+	// Notes say what a reader should know about the numbers, each once.
 	Notes []string `json:"notes,omitempty"`
+}
+
+func newSetup(kind string, o Options) Setup {
+	return Setup{
+		Kind: kind, Lateen: o.Version, Start: time.Now().UTC(), Machine: measure.ThisMachine(),
+		Protocol: o.Protocol, Payload: o.Payload, Duration: Seconds(o.Duration), Rounds: o.Rounds,
+		MutualTLS: o.MutualTLS, Workers: o.Workers,
+	}
+}
+
+// Report is the result of one run.
+type Report struct {
+	Setup
+	Telemetry  bool `json:"telemetry"`
+	AccessLogs bool `json:"accessLogs"`
+	JSONLogs   bool `json:"jsonLogs,omitempty"`
+	// Tracing is the percentage of requests whose spans are sent; nil without a tracer.
+	Tracing  *float64 `json:"tracingPercent,omitempty"`
+	Policies int      `json:"policies"`
+	Cases    []Case   `json:"cases"`
 }
 
 // Case is one number of requests a second over one number of connections.

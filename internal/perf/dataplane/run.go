@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/lateen-mesh/lateen/internal/local"
 	"github.com/lateen-mesh/lateen/internal/perf/measure"
@@ -62,12 +61,14 @@ func (o Options) progress(what string, done, all int) {
 }
 
 func newReport(o Options) Report {
-	return Report{
-		Kind: Kind, Lateen: o.Version, Start: time.Now().UTC(), Machine: measure.ThisMachine(),
-		Protocol: o.Protocol, Payload: o.Payload, Duration: measure.Seconds(o.Duration), Rounds: o.Rounds,
-		MutualTLS: o.MutualTLS, Workers: o.Workers, Telemetry: o.Telemetry, AccessLogs: o.AccessLogs,
+	r := Report{
+		Setup: newSetup(Kind, o), Telemetry: o.Telemetry, AccessLogs: o.AccessLogs, JSONLogs: o.JSONLogs,
 		Policies: o.Policies,
 	}
+	if o.Tracing {
+		r.Tracing = &o.Sampling
+	}
+	return r
 }
 
 // path is a way to the server.
@@ -81,25 +82,36 @@ type path struct {
 // proxy is a process of a pod.
 type proxy struct{ name, workload, process string }
 
+// envoyProcess is the process of a pod that is its Envoy.
+const envoyProcess = "istio-proxy"
+
+// throughSidecars is the path between two workloads by both their sidecars.
+func (m *mesh) throughSidecars(client, server string) path {
+	port := m.o.Protocol.Port()
+	outbound := local.HTTPProxyPort
+	if m.o.Protocol == traffic.TCP {
+		outbound = port
+	}
+	return path{
+		name: Sidecar,
+		target: traffic.Target{
+			Protocol: m.o.Protocol, Address: at(m.pod(client).Outbound, outbound),
+			Authority: server + ":" + strconv.Itoa(port), Payload: m.o.Payload,
+		},
+		proxies: []proxy{{"client", client, envoyProcess}, {"server", server, envoyProcess}},
+	}
+}
+
 // paths returns the paths that are measured.
 func (m *mesh) paths(ctx context.Context) ([]path, error) {
-	const envoy = "istio-proxy"
 	port := m.o.Protocol.Port()
 	target := func(address, authority string) traffic.Target {
 		return traffic.Target{Protocol: m.o.Protocol, Address: address, Authority: authority, Payload: m.o.Payload}
 	}
-	server, client, gateway := m.pod("server"), m.pod("client"), m.pod("gateway")
+	server, gateway := m.pod("server"), m.pod("gateway")
 	paths := []path{{name: Baseline, target: target(at(server.App, port), "")}}
 	if slices.Contains(m.o.Paths, Sidecar) {
-		outbound := local.HTTPProxyPort
-		if m.o.Protocol == traffic.TCP {
-			outbound = port
-		}
-		paths = append(paths, path{
-			name:    Sidecar,
-			target:  target(at(client.Outbound, outbound), "server:"+strconv.Itoa(port)),
-			proxies: []proxy{{"client", "client", envoy}, {"server", "server", envoy}},
-		})
+		paths = append(paths, m.throughSidecars("client", "server"))
 	}
 	if slices.Contains(m.o.Paths, Ingress) {
 		entry := gatewayPort
@@ -109,7 +121,7 @@ func (m *mesh) paths(ctx context.Context) ([]path, error) {
 		paths = append(paths, path{
 			name:    Ingress,
 			target:  target(at(gateway.Pod, entry), string(m.o.Protocol)+"."+gatewayHost),
-			proxies: []proxy{{"gateway", "gateway", envoy}, {"server", "server", envoy}},
+			proxies: []proxy{{"gateway", "gateway", envoyProcess}, {"server", "server", envoyProcess}},
 		})
 	}
 	if slices.Contains(m.o.Paths, Handwritten) {

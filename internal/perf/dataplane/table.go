@@ -15,9 +15,14 @@ func (r Report) Title() string {
 		tls = "mutual TLS"
 	}
 	onOff := func(on bool) string { return map[bool]string{true: "on", false: "off"}[on] }
-	return fmt.Sprintf("%s, %d bytes, %s, %d workers, %d policies, telemetry %s, access logs %s\n"+
+	traced := "off"
+	if r.Tracing != nil {
+		traced = fmt.Sprintf("%v %%", *r.Tracing)
+	}
+	return fmt.Sprintf("%s, %d bytes, %s, %d workers, %d policies, telemetry %s, access logs %s, tracing %s\n"+
 		"%d rounds of %v for each path; %d CPUs (%s)", r.Protocol, r.Payload, tls, r.Workers, r.Policies,
-		onOff(r.Telemetry), onOff(r.AccessLogs), r.Rounds, time.Duration(r.Duration), r.Machine.Cores, r.Machine.CPU)
+		onOff(r.Telemetry), onOff(r.AccessLogs), traced, r.Rounds, time.Duration(r.Duration), r.Machine.Cores,
+		r.Machine.CPU)
 }
 
 // LatencyTable has a row for each path of each case, in milliseconds. What a path adds to the

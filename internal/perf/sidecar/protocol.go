@@ -228,6 +228,7 @@ func (s *Sidecar) take(t Type, in *incoming) {
 	}
 	is := s.loop.apply(from, in.edits, in.digest)
 	s.tables[t] = is
+	s.countAnswered(t, was, in.edits)
 	s.reportMarks(was, is, in.edits)
 	s.updateReferences(t, was, is)
 }
@@ -275,9 +276,11 @@ func (s *Sidecar) updateReferences(t Type, was, is *table) {
 			}
 			before := s.tables[child]
 			s.tables[child] = s.loop.apply(before, edits, digest)
+			s.countReferred(t, before, step)
 			s.subscribe(child, step)
 			s.updateReferences(child, before, s.tables[child])
 		} else if len(step.added) > 0 {
+			s.countReferred(t, s.tables[child], step)
 			s.subscribe(child, step)
 		}
 	}
@@ -317,16 +320,6 @@ func (s *Sidecar) openNext() {
 	}
 }
 
-// updateAnswered records whether all names that a type refers to have been answered.
-func (s *Sidecar) updateAnswered(parent, child Type) {
-	if s.settled.has(child) || s.unanswered.has(parent) || !s.requested.has(parent) {
-		return
-	}
-	if s.tables[parent].refers == 0 || s.loop.pending(s.tables[parent], s.tables[child]) == 0 {
-		s.settled.add(child)
-	}
-}
-
 // isReady reports whether all names of a type have been answered or have timed out.
 func (s *Sidecar) isReady(t Type) bool { return s.settled.has(t) || s.timedOut.has(t) }
 
@@ -353,6 +346,7 @@ func (s *Sidecar) begin() {
 // forget resets the sidecar to its state before the first connection.
 func (s *Sidecar) forget() {
 	s.everRequested = 0
+	s.missing = [2]int32{}
 	for t := range s.tables {
 		s.tables[t] = s.loop.empty
 	}

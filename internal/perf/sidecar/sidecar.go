@@ -45,6 +45,7 @@ type Sidecar struct {
 	introduced, answered                                              bool
 	reconnected                                                       bool // an earlier stream was answered
 	responses                                                         uint32
+	missing                                                           [2]int32 // see missingOf
 	status                                                            streamStatus
 	tables                                                            [NumTypes]*table
 	sotw                                                              *[NumTypes]sotwState // nil: delta

@@ -95,8 +95,11 @@ func (t *table) get(hash uint64, name string) *entry {
 	if len(t.parts) > 1 {
 		p = t.parts[bucket(hash)]
 	}
-	i, found := slices.BinarySearchFunc(p.entries, entry{hash: hash, name: name}, func(e *entry, o entry) int {
-		return cmp.Or(cmp.Compare(e.hash, o.hash), cmp.Compare(e.name, o.name))
+	i, found := slices.BinarySearchFunc(p.entries, hash, func(e *entry, hash uint64) int {
+		if c := cmp.Compare(e.hash, hash); c != 0 {
+			return c
+		}
+		return cmp.Compare(e.name, name)
 	})
 	if !found {
 		return nil
@@ -175,7 +178,7 @@ func (t *table) diffRefs(to *table) (s refDiff) {
 	slices.Sort(was)
 	slices.Sort(is)
 	was, is = slices.Compact(was), slices.Compact(is)
-	alone := t.foreign+to.foreign == 0 // then no entry of a shared part refers to a name of another part
+	alone := t.foreign+to.foreign == 0 // then no other entry refers to a name that a changed one refers to
 	for i, j := 0, 0; i < len(was) || j < len(is); {
 		switch {
 		case j == len(is) || i < len(was) && was[i] < is[j]:
@@ -195,24 +198,55 @@ func (t *table) diffRefs(to *table) (s refDiff) {
 	return s
 }
 
-// changedRefs returns the names referred to by the parts in which two tables differ.
+// changedRefs returns the names that entries of one table refer to which the other one does not
+// have.
 func (t *table) changedRefs(to *table) (was, is []string) {
-	collect := func(names []string, p *part) []string {
-		for _, e := range p.entries {
-			names = append(names, e.refers...)
-		}
-		return names
+	if len(t.parts) != len(to.parts) {
+		return changedIn(slices.Collect(t.all), slices.Collect(to.all))
 	}
-	same := len(t.parts) == len(to.parts)
 	for i, p := range t.parts {
-		if !same || p != to.parts[i] {
-			was = collect(was, p)
-		}
-	}
-	for i, p := range to.parts {
-		if !same || p != t.parts[i] {
-			is = collect(is, p)
+		if p != to.parts[i] {
+			gone, come := changedIn(p.entries, to.parts[i].entries)
+			was, is = append(was, gone...), append(is, come...)
 		}
 	}
 	return was, is
+}
+
+// all visits the entries in their order.
+func (t *table) all(visit func(*entry) bool) {
+	for _, p := range t.parts {
+		for _, e := range p.entries {
+			if !visit(e) {
+				return
+			}
+		}
+	}
+}
+
+// changedIn returns what the entries refer to that are in one list alone. Both are ordered, and
+// equal entries are identical.
+func changedIn(from, to []*entry) (was, is []string) {
+	for len(from) > 0 || len(to) > 0 {
+		switch {
+		case len(from) > 0 && len(to) > 0 && from[0] == to[0]:
+			from, to = from[1:], to[1:]
+		case len(to) == 0 || len(from) > 0 && compareEntries(from[0], to[0]) < 0:
+			was, from = append(was, from[0].refers...), from[1:]
+		case len(from) == 0 || compareEntries(from[0], to[0]) > 0:
+			is, to = append(is, to[0].refers...), to[1:]
+		default:
+			was, from = append(was, from[0].refers...), from[1:]
+			is, to = append(is, to[0].refers...), to[1:]
+		}
+	}
+	return was, is
+}
+
+// compareEntries orders entries by hash and name.
+func compareEntries(a, b *entry) int {
+	if c := cmp.Compare(a.hash, b.hash); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.name, b.name)
 }

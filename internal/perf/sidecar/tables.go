@@ -18,9 +18,11 @@ type tables struct {
 	parts  map[uint64]*part
 	// Caches since the last sweep: results of edits, differences of references, counts of
 	// references without a resource.
-	transitions    map[transition]*table
-	refDiffs       map[[2]*table]refDiff
-	pendingCounts  map[[2]*table]int
+	transitions   map[transition]*table
+	refDiffs      map[[2]*table]refDiff
+	pendingCounts map[[2]*table]int
+	// walks counts calls of pending that walked a whole table.
+	walks          int
 	epoch          uint32
 	liveAfterSweep int // after the last sweep
 }
@@ -59,9 +61,12 @@ func (ts *tables) apply(from *table, edits []edit, digest uint64) *table {
 		return to
 	}
 	edits = slices.Clone(edits)
-	slices.SortStableFunc(
-		edits, func(a, b edit) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.name, b.name)) },
-	)
+	slices.SortStableFunc(edits, func(a, b edit) int {
+		if c := cmp.Compare(a.hash, b.hash); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.name, b.name)
+	})
 	to := ts.edited(from, edits)
 	ts.transitions[transition{from, digest}] = to
 	return to
@@ -183,6 +188,7 @@ func (ts *tables) refDiff(from, to *table) refDiff {
 func (ts *tables) pending(parent, child *table) int {
 	n, ok := ts.pendingCounts[[2]*table{parent, child}]
 	if !ok {
+		ts.walks++
 		n = parent.pending(child)
 		ts.pendingCounts[[2]*table{parent, child}] = n
 	}

@@ -12,13 +12,15 @@ import (
 
 // ClosedSpec returns the spec that replaces one that cannot be read; nil for kinds that protect
 // nothing. It refuses calls to the workloads that the spec selects, or to all in the namespace if
-// the selector cannot be read either.
+// what selects them cannot be read either.
 func ClosedSpec(k kinds.Kind, raw json.RawMessage) proto.Message {
-	var fields struct {
-		Selector json.RawMessage `json:"selector"`
-	}
+	fields, selector := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	_ = json.Unmarshal(raw, &fields) // without a selector it is for all
-	selector := []byte(`{"selector":` + string(fields.Selector) + `}`)
+	for _, name := range Selecting() {
+		if value := fields[name]; value != nil {
+			selector[name] = value
+		}
+	}
 	switch k {
 	case kinds.AuthorizationPolicy: // one that allows nothing
 		return withSelector(selector, &istiosecurity.AuthorizationPolicy{})
@@ -36,10 +38,15 @@ func ClosedSpec(k kinds.Kind, raw json.RawMessage) proto.Message {
 	return nil
 }
 
-// withSelector reads a selector into an empty spec. The spec stays empty if the selector cannot be
-// read.
-func withSelector[T proto.Message](selector []byte, spec T) T {
-	if (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(selector, spec) != nil {
+// Selecting returns the fields of a spec that say for which workloads it is.
+func Selecting() []string { return []string{"selector", "targetRef", "targetRefs"} }
+
+// withSelector reads what selects workloads into an empty spec. The spec stays empty if that cannot
+// be read, or if a target has a field that is unknown, since its name may be meant by that.
+func withSelector[T proto.Message](selector map[string]json.RawMessage, spec T) T {
+	text, err := json.Marshal(selector)
+	attached := selector["targetRef"] != nil || selector["targetRefs"] != nil
+	if err != nil || (protojson.UnmarshalOptions{DiscardUnknown: !attached}).Unmarshal(text, spec) != nil {
 		proto.Reset(spec)
 	}
 	return spec

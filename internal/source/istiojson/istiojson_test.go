@@ -1,6 +1,7 @@
 package istiojson_test
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -8,7 +9,9 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	mesh "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
+	security "istio.io/api/security/v1beta1"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source/istiojson"
 )
 
@@ -45,5 +48,21 @@ func TestInvalidDurationsStayErrors(t *testing.T) {
 		require.Error(t, istiojson.Unmarshal(
 			[]byte(wrong), &networking.VirtualService{}, protojson.UnmarshalOptions{},
 		), wrong)
+	}
+}
+
+// TestClosedSpecKeepsItsTargets: what stands in for a policy refuses calls to the Gateways that it
+// is attached to, and to all workloads if these cannot be read.
+func TestClosedSpecKeepsItsTargets(t *testing.T) {
+	const target = `{"kind": "Gateway", "group": "gateway.networking.k8s.io", "name": "g"}`
+	for raw, want := range map[string]int{
+		`{"targetRefs": [` + target + `], "rulez": []}`:                           1,
+		`{"targetRefs": [` + target + `, {"kind": "Gateway", "nam": "h"}]}`:       0,
+		`{"targetRefs": "g", "rulez": []}`:                                        0,
+		`{"selector": {"matchLabels": {"app": "a"}}, "targetRefs": [{"nam": 1}]}`: 0,
+	} {
+		spec := istiojson.ClosedSpec(kinds.AuthorizationPolicy, json.RawMessage(raw)).(*security.AuthorizationPolicy)
+		require.Len(t, spec.GetTargetRefs(), want, raw)
+		require.Nil(t, spec.GetSelector(), raw)
 	}
 }

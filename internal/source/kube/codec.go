@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	strictjson "sigs.k8s.io/json"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -53,7 +54,7 @@ func newCustomCodec(standard serializer.CodecFactory, all []*resource, gv schema
 	c := customCodec{CodecFactory: standard, kinds: map[string]kinds.Kind{}}
 	for _, r := range all {
 		if r.GroupVersion() == gv && !r.reported {
-			c.kinds[string(r.kind)] = r.kind
+			c.kinds[r.kind.Name()] = r.kind
 		}
 	}
 	return c
@@ -135,6 +136,10 @@ func (d customDecoder) decodeOne(doc *document, kind string) (*customObject, err
 // there is no object.
 func (c *customObject) readSpec(k kinds.Kind, doc *document) {
 	c.object = k.NewObject()
+	if kinds.Of(k).Group == kinds.GatewayAPIGroup {
+		c.readGatewayAPI(k, doc)
+		return
+	}
 	spec := specOf(c.object)
 	err := decodeSpec(doc.Spec, spec, protojson.UnmarshalOptions{})
 	if err == nil {
@@ -142,7 +147,7 @@ func (c *customObject) readSpec(k kinds.Kind, doc *document) {
 	}
 	c.problem = &specProblem{
 		message: userMessage(err),
-		want:    "a spec of " + doc.APIVersion + " " + string(k) + " as in Istio " + istioAPI,
+		want:    "a spec of " + doc.APIVersion + " " + k.Name() + " as in Istio " + istioAPI,
 	}
 	if closed := istiojson.ClosedSpec(k, doc.Spec); closed != nil {
 		proto.Reset(spec)
@@ -158,6 +163,26 @@ func (c *customObject) readSpec(k kinds.Kind, doc *document) {
 		return
 	}
 	c.problem.message += "; it has no effect"
+}
+
+// readGatewayAPI reads a spec of the Gateway API. Fields that these types do not know, as they come
+// with experimental definitions, have no effect. What has a wrong type is not in force.
+func (c *customObject) readGatewayAPI(k kinds.Kind, doc *document) {
+	text, err := json.Marshal(map[string]json.RawMessage{"spec": doc.Spec})
+	if err != nil || len(doc.Spec) == 0 {
+		return // the API server lets none without a spec through
+	}
+	unknown, err := strictjson.UnmarshalStrict(text, c.object, strictjson.DisallowUnknownFields)
+	if err == nil && len(unknown) == 0 {
+		return
+	}
+	c.problem = &specProblem{want: "a spec of " + doc.APIVersion + " " + k.Name()}
+	if err != nil {
+		c.object, c.problem.severity = nil, source.Error
+		c.problem.message = err.Error() + "; the object is not in force"
+		return
+	}
+	c.problem.message = unknown[0].Error() + "; it has no effect"
 }
 
 // readCondition reads one condition from a status and drops the rest. A status that cannot be read

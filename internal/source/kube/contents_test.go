@@ -89,6 +89,14 @@ var contents = map[string][]string{
 		`spec: {rules: [{}], action: ALLOW, selector: null}`,
 		`spec: {rules: [{from: [{source: {namespaces: [x]}}]}], selector: {matchLabels: {app: a}}}`,
 	},
+	"telemetries": {
+		`spec: {accessLogging: [{providers: [{name: envoy}]}], selector: null}`,
+		`spec: {accessLogging: [{disabled: true}], tracing: [{randomSamplingPercentage: 7}], selector: {matchLabels: {app: a}}}`,
+	},
+	"proxyconfigs": {
+		`spec: {concurrency: 2, selector: null}`,
+		`spec: {environmentVariables: {A: b}, image: {imageType: debug}, selector: {matchLabels: {app: a}}}`,
+	},
 	"peerauthentications": {
 		`spec: {mtls: {mode: PERMISSIVE}, selector: null}`,
 		`spec: {mtls: {mode: STRICT}, selector: {matchLabels: {app: a}}}`,

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"hash/maphash"
 	"maps"
@@ -114,10 +115,7 @@ func (r *reader) readCustom(c *customObject, e *entry) {
 		}
 	}
 	r.keepExtras(c)
-	var err error
-	if r.buffer, err = (proto.MarshalOptions{Deterministic: true}).MarshalAppend(
-		r.buffer, specOf(c.object),
-	); err != nil {
+	if err := r.bufferSpec(c); err != nil {
 		// A string that is not UTF-8 cannot come out of JSON; whatever else it may be, nothing of
 		// it is delivered.
 		e.object = nil
@@ -128,6 +126,18 @@ func (r *reader) readCustom(c *customObject, e *entry) {
 			Message:  "cannot be read: " + err.Error(),
 		}
 	}
+}
+
+// bufferSpec appends the spec of a custom object to what its fingerprint is made of.
+func (r *reader) bufferSpec(c *customObject) error {
+	if kinds.Of(r.resource.kind).Group == kinds.GatewayAPIGroup {
+		text, err := json.Marshal(c.object)
+		r.buffer = append(r.buffer, text...)
+		return err
+	}
+	var err error
+	r.buffer, err = proto.MarshalOptions{Deterministic: true}.MarshalAppend(r.buffer, specOf(c.object))
+	return err
 }
 
 // keepExtras keeps the labels and the condition of a custom object, if they count beside its spec.

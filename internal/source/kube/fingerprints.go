@@ -28,6 +28,34 @@ func newFingerprints(kind kinds.Kind) *fingerprints {
 	return &fingerprints{kind: kind, byNamespace: map[string][]deliveredObject{}}
 }
 
+// allFingerprints are those of all resources.
+type allFingerprints struct {
+	mu         sync.Mutex
+	byResource map[*resource]*fingerprints
+}
+
+func newAllFingerprints() *allFingerprints {
+	return &allFingerprints{byResource: map[*resource]*fingerprints{}}
+}
+
+func (a *allFingerprints) add(r *resource) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.byResource[r] = newFingerprints(r.kind)
+}
+
+func (a *allFingerprints) remove(r *resource) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.byResource, r)
+}
+
+func (a *allFingerprints) of(r *resource) *fingerprints {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.byResource[r]
+}
+
 // get returns the fingerprint of an object; 0 if nothing of it was delivered.
 func (p *fingerprints) get(k source.Key) fingerprint {
 	p.mu.Lock()

@@ -41,7 +41,8 @@ type Source struct {
 	seed         maphash.Seed
 	base         []*resource // watched whatever the discovery selectors say
 	selectable   []*resource
-	fingerprints map[*resource]*fingerprints
+	fingerprints *allFingerprints
+	references   *references
 	health       *health
 	crds         *crdEvents
 	scope        *scope
@@ -66,17 +67,18 @@ func New(o Options) (*Source, error) {
 		o:            o,
 		client:       c,
 		seed:         maphash.MakeSeed(),
-		fingerprints: map[*resource]*fingerprints{},
+		fingerprints: newAllFingerprints(),
 		crds:         newCRDEvents(),
 		scope:        newScope(),
 		changes:      make(chan []source.Change),
 		listed:       make(chan struct{}, 1),
 		ended:        make(chan struct{}),
 	}
+	s.references = newReferences(s)
 	s.health = newHealth(o.Config.Host, s.send)
 	s.base = append(s.base, definitions())
 	for _, r := range all {
-		s.fingerprints[r] = newFingerprints(r.kind)
+		s.fingerprints.add(r)
 		if r.selectable() {
 			s.selectable = append(s.selectable, r)
 		} else {
@@ -97,6 +99,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 		cancel()
 		close(s.ended)
 		p.stop()
+		s.references.stop()
 		base.stop()
 		s.client.http.CloseIdleConnections()
 	}()
@@ -120,7 +123,9 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 			p.apply(ctx, in.selected())
 			planned = true
 		}
-		if !s.synced && planned && p.delivered() {
+		listed := planned && p.delivered() // what that has named is known
+		s.references.apply(ctx)
+		if !s.synced && listed && s.references.delivered() {
 			s.synced = true
 			s.sink(source.Event{Synced: true})
 			s.o.Logger.Info("the state of the cluster is read", "server", s.o.Config.Host)
@@ -128,11 +133,16 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	}
 }
 
+// meshKey names the ConfigMap with the mesh configuration.
+func (s *Source) meshKey() source.Key {
+	return source.Key{Kind: kinds.ConfigMap, Namespace: s.o.RootNamespace, Name: s.o.ConfigMap}
+}
+
 // forwardSelection passes on the changes that decide which namespaces are watched.
 func (s *Source) forwardSelection(delivered []source.Change) {
 	var changes []source.Change
 	for _, c := range delivered {
-		if c.Key.Kind == kinds.Namespace || c.Key.Kind == kinds.ConfigMap && c.Key.Name == s.o.ConfigMap {
+		if c.Key.Kind == kinds.Namespace || c.Key == s.meshKey() {
 			changes = append(changes, c)
 		}
 	}

@@ -150,7 +150,7 @@ func (p *planner) delivered() bool {
 func (p *planner) unwanted(wanted map[string]bool) []string {
 	found := map[string]bool{}
 	for _, r := range p.source.selectable {
-		for _, ns := range p.source.fingerprints[r].namespaces() {
+		for _, ns := range p.source.fingerprints.of(r).namespaces() {
 			found[ns] = !wanted[ns]
 		}
 	}
@@ -164,7 +164,7 @@ func (p *planner) deliverDeletions(namespaces []string) {
 	var e source.Event
 	for _, ns := range namespaces {
 		for _, r := range p.source.selectable {
-			prints := p.source.fingerprints[r]
+			prints := p.source.fingerprints.of(r)
 			keys := prints.keys(ns)
 			slices.SortFunc(keys, source.Key.Compare)
 			for _, k := range keys {
@@ -174,5 +174,6 @@ func (p *planner) deliverDeletions(namespaces []string) {
 			}
 		}
 	}
+	p.source.references.note(e.Changes)
 	p.source.send(e)
 }

@@ -3,7 +3,6 @@ package kube_test
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -36,6 +35,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/mesh/validate"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/kube"
+	"github.com/lateen-mesh/lateen/internal/testkit/draws"
 	"github.com/lateen-mesh/lateen/internal/testkit/kubeapi"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
@@ -49,8 +49,8 @@ func TestWatchesDeliverTheStateOfAList(t *testing.T) {
 	}
 	api := kubeapi.Start(t, kubeapi.Options{NoControllerManager: true, NoWatchCache: true})
 	api.InstallIstioCRDs(t)
-	draw(t, "rapid.checks", "2")
-	draw(t, "rapid.shrinktime", "0s") // a failure takes its time to be sure
+	draws.Checks(t, "2")
+	draws.NoShrinking(t) // a failure takes its time to be sure
 	written := map[string]int{}
 	rapid.Check(t, func(r *rapid.T) {
 		w := newWriter(t, r, api)
@@ -81,14 +81,6 @@ func TestWatchesDeliverTheStateOfAList(t *testing.T) {
 	for _, done := range []string{"created", "patched", "deleted", "refused"} {
 		require.NotZero(t, written[done], done)
 	}
-}
-
-// draw says how rapid draws, until the test ends.
-func draw(t *testing.T, name, value string) {
-	f := flag.Lookup(name)
-	before := f.Value.String()
-	require.NoError(t, f.Value.Set(value))
-	t.Cleanup(func() { require.NoError(t, f.Value.Set(before)) })
 }
 
 // follower is a source with the stages behind it, up to what proxies get.

@@ -70,6 +70,7 @@ func TestForbiddenResourceDelaysSynced(t *testing.T) {
 			"authorizationpolicies.security.istio.io",
 	)
 	require.False(t, s.isSynced())
+	require.Positive(t, s.counter("controller_sync_errors_total"))
 
 	c.rights(t, user, "nodes", "customresourcedefinitions") // without both all goes on
 	s.awaitSync()

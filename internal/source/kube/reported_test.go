@@ -21,7 +21,7 @@ func routeDefinition() *unstructured.Unstructured {
 		"apiVersion": "apiextensions.k8s.io/v1",
 		"kind":       "CustomResourceDefinition",
 		"metadata": map[string]any{
-			"name": "httproutes.gateway.networking.k8s.io",
+			"name": "udproutes.gateway.networking.k8s.io",
 			"annotations": map[string]any{
 				"api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/gateway-api/pull/1538",
 			},
@@ -29,9 +29,9 @@ func routeDefinition() *unstructured.Unstructured {
 		"spec": map[string]any{
 			"group": "gateway.networking.k8s.io",
 			"scope": "Namespaced",
-			"names": map[string]any{"kind": "HTTPRoute", "plural": "httproutes", "singular": "httproute"},
+			"names": map[string]any{"kind": "UDPRoute", "plural": "udproutes", "singular": "udproute"},
 			"versions": []any{map[string]any{
-				"name": "v1beta1", "served": true, "storage": true,
+				"name": "v1alpha2", "served": true, "storage": true,
 				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}},
 			}},
 		},
@@ -67,24 +67,24 @@ func TestObjectsThatAreNotInForceAreReported(t *testing.T) {
 	other := object("networking.istio.io/v1alpha3", "EnvoyFilter", ns, "of-another")
 	other.SetLabels(map[string]string{"istio.io/rev": "another"})
 	create(filters, other)
-	create(resourceIn("telemetry.istio.io", "v1", "telemetries"), object("telemetry.istio.io/v1", "Telemetry", ns, "t"))
-	create(resourceIn("networking.istio.io", "v1beta1", "proxyconfigs"),
-		object("networking.istio.io/v1beta1", "ProxyConfig", ns, "p"))
+	workloads := object("networking.istio.io/v1", "WorkloadGroup", ns, "t")
+	require.NoError(t, unstructured.SetNestedMap(workloads.Object, map[string]any{}, "spec", "template"))
+	create(resourceIn("networking.istio.io", "v1", "workloadgroups"), workloads)
 
 	s := run(t, kube.Options{Config: api.Config()})
 	s.awaitSync()
 	report := func(kind, name string) func() string {
 		return func() string { return s.problem(kind + " " + ns + "/" + name) }
 	}
-	tokens, telemetry := report("EnvoyFilter", "tokens"), report("Telemetry", "t")
-	eventually(t, func() bool { return tokens() != "" && telemetry() != "" && report("ProxyConfig", "p")() != "" })
+	tokens, group := report("EnvoyFilter", "tokens"), report("WorkloadGroup", "t")
+	eventually(t, func() bool { return tokens() != "" && group() != "" })
 	require.Equal(t, "error: EnvoyFilter "+ns+"/tokens: EnvoyFilter of networking.istio.io/v1alpha3 "+
 		"is not used by Lateen (yet): it is not enforced", tokens())
-	require.Equal(t, "warning: Telemetry "+ns+"/t: Telemetry of telemetry.istio.io/v1 is not used by Lateen (yet)",
-		telemetry())
+	require.Equal(t, "warning: WorkloadGroup "+ns+"/t: "+
+		"WorkloadGroup of networking.istio.io/v1 is not used by Lateen (yet)", group())
 	require.Empty(t, report("EnvoyFilter", "of-another")())
 	for key := range s.everything() {
-		require.NotContains(t, []string{"EnvoyFilter", "Telemetry", "ProxyConfig"}, string(key.Kind))
+		require.NotContains(t, []string{"EnvoyFilter", "WorkloadGroup"}, string(key.Kind))
 	}
 
 	definitions := client.Resource(resourceIn("apiextensions.k8s.io", "v1", "customresourcedefinitions"))
@@ -93,18 +93,18 @@ func TestObjectsThatAreNotInForceAreReported(t *testing.T) {
 	t.Cleanup(func() {
 		_ = definitions.Delete(context.Background(), routeDefinition().GetName(), metav1.DeleteOptions{})
 	})
-	routes := client.Resource(resourceIn("gateway.networking.k8s.io", "v1beta1", "httproutes")).Namespace(ns)
+	routes := client.Resource(resourceIn("gateway.networking.k8s.io", "v1alpha2", "udproutes")).Namespace(ns)
 	eventually(t, func() bool {
-		_, err := routes.Create(t.Context(), object("gateway.networking.k8s.io/v1beta1", "HTTPRoute", ns, "r"),
+		_, err := routes.Create(t.Context(), object("gateway.networking.k8s.io/v1alpha2", "UDPRoute", ns, "r"),
 			metav1.CreateOptions{})
 		return err == nil
 	})
-	eventually(t, func() bool { return report("HTTPRoute", "r")() != "" }) // though it is served as v1beta1 alone
+	eventually(t, func() bool { return report("UDPRoute", "r")() != "" }) // though it is served as v1alpha2 alone
 
 	err = client.Resource(filters).Namespace(ns).Delete(t.Context(), "tokens", metav1.DeleteOptions{})
 	require.NoError(t, err)
 	eventually(t, func() bool { return tokens() == "" })
-	require.NotEmpty(t, telemetry())
+	require.NotEmpty(t, group())
 }
 
 // everything gives all objects that the source has delivered.

@@ -58,6 +58,13 @@ func trimConfigMap(o *corev1.ConfigMap) {
 	*o = corev1.ConfigMap{ObjectMeta: nameMeta(&o.ObjectMeta), Data: o.Data}
 }
 
+// trimBundle keeps the authorities of a ConfigMap.
+func trimBundle(o *corev1.ConfigMap) {
+	*o = corev1.ConfigMap{
+		ObjectMeta: nameMeta(&o.ObjectMeta), Data: pick(o.Data, []string{kinds.AuthoritiesKey}),
+	}
+}
+
 func trimNode(o *corev1.Node) {
 	*o = corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.Name, Labels: topology(o.Labels)}}
 }
@@ -68,7 +75,11 @@ func trimService(o *corev1.Service) {
 	if value, set := o.Labels[kinds.PortTranslationLabel]; set {
 		meta.Labels = map[string]string{kinds.PortTranslationLabel: value}
 	}
-	*o = corev1.Service{ObjectMeta: meta, Spec: o.Spec}
+	status := corev1.ServiceStatus{}
+	if o.Spec.Type == corev1.ServiceTypeLoadBalancer {
+		status.LoadBalancer = o.Status.LoadBalancer
+	}
+	*o = corev1.Service{ObjectMeta: meta, Spec: o.Spec, Status: status}
 }
 
 func trimIngress(o *networkingk8s.Ingress) {

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/lateen-mesh/lateen/internal/source"
 )
 
 // WatchedResource is a resource that the source lists and watches. It needs the rights to do so.
@@ -13,10 +15,12 @@ type WatchedResource struct {
 	Namespace string
 }
 
-// WatchedResources returns all resources that a source with this root namespace watches.
+// WatchedResources returns all resources that a source with this root namespace watches. ConfigMaps
+// are watched in all namespaces as far as other objects name them.
 func WatchedResources(rootNamespace string) []WatchedResource {
 	var all []WatchedResource
-	for _, r := range append(resources(&Options{RootNamespace: rootNamespace}), definitions()) {
+	read := append(resources(&Options{RootNamespace: rootNamespace}), definitions(), referenced(source.Key{}))
+	for _, r := range read {
 		one := WatchedResource{r.GroupVersionResource, r.namespace}
 		if !slices.Contains(all, one) { // of ConfigMaps there are two watches
 			all = append(all, one)

@@ -48,7 +48,7 @@ func newWatcher(t *watchSet, r *resource) *watcher {
 		source:       t.source,
 		resource:     r,
 		namespace:    t.namespace,
-		fingerprints: t.source.fingerprints[r],
+		fingerprints: t.source.fingerprints.of(r),
 		reader:       reader{resource: r, revision: t.source.o.Revision, seed: t.source.seed},
 	}
 	if r.namespace != "" {

@@ -127,5 +127,6 @@ func (t *watchSet) deliver(fill func(*source.Event)) {
 	var e source.Event
 	fill(&e)
 	t.source.send(e)
+	t.source.references.note(e.Changes)
 	t.source.forwardSelection(e.Changes)
 }

@@ -24,7 +24,7 @@ type recorder struct {
 }
 
 type exchange struct {
-	resource string // the last part of the path
+	resource string // group/plural; plural alone of the core group
 	query    url.Values
 	status   int
 	content  string // type of the answer
@@ -59,7 +59,7 @@ type recording struct {
 }
 
 func (r recording) RoundTrip(q *http.Request) (*http.Response, error) {
-	e := exchange{resource: q.URL.Path[strings.LastIndexByte(q.URL.Path, '/')+1:], query: q.URL.Query()}
+	e := exchange{resource: resourceOf(q.URL.Path), query: q.URL.Query()}
 	answer, err := r.next.RoundTrip(q)
 	if err == nil {
 		e.status, e.content = answer.StatusCode, answer.Header.Get("Content-Type")
@@ -68,6 +68,15 @@ func (r recording) RoundTrip(q *http.Request) (*http.Response, error) {
 		r.recorder.mu.Unlock()
 	}
 	return answer, err
+}
+
+// resourceOf is group/plural of what a path of the API is about.
+func resourceOf(path string) string {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	if parts[0] == "apis" && len(parts) > 1 {
+		return parts[1] + "/" + parts[len(parts)-1]
+	}
+	return parts[len(parts)-1]
 }
 
 // about are the exchanges about a resource, in their order, but for those that come before it is
@@ -88,7 +97,7 @@ const builtIn, customObject = false, true
 func resourcesOf(custom bool) (names []string) {
 	for _, d := range kinds.Watched() {
 		if d.Custom == custom {
-			names = append(names, d.Resource)
+			names = append(names, strings.TrimPrefix(d.Group+"/"+d.Resource, "/"))
 		}
 	}
 	return names
@@ -101,6 +110,7 @@ const asProtobuf = "application/vnd.kubernetes.protobuf;stream=watch"
 func TestListsAreStreamedInProtobuf(t *testing.T) {
 	api := shared.Server(t)
 	api.InstallIstioCRDs(t)
+	api.InstallGatewayAPICRDs(t)
 	config, record := recorded(api.Config())
 	s := run(t, kube.Options{Config: config})
 	s.awaitSync()
@@ -127,6 +137,7 @@ func TestAServerThatStreamsNoListsIsAskedForPages(t *testing.T) {
 		t, kubeapi.Options{NoControllerManager: true, APIServerFlags: []string{"--feature-gates=WatchList=false"}},
 	)
 	api.InstallIstioCRDs(t)
+	api.InstallGatewayAPICRDs(t)
 	c, ns := clientOf(t, api.Config()), api.Namespace(t, nil)
 	c.createAll(t, ns)
 	config, record := recorded(api.Config())

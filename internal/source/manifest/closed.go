@@ -51,17 +51,22 @@ func policyOfNoVersion(file string, n *yaml.Node) (Document, bool) {
 	return Document{Key: id.key(), Origin: Origin(file, n.Line), Line: n.Line, Closed: closedForm(n, id)}, true
 }
 
-// specAsJSON returns the selector of a document's spec as JSON. It is empty if it cannot be read.
+// specAsJSON returns what selects workloads in a document's spec as JSON. It is empty if that
+// cannot be read.
 func specAsJSON(n *yaml.Node) json.RawMessage {
-	selector := lookup(lookup(n, "spec"), "selector")
-	if selector == nil {
-		return nil
+	spec, all := lookup(n, "spec"), map[string]any{}
+	for _, name := range istiojson.Selecting() {
+		field := lookup(spec, name)
+		if field == nil {
+			continue
+		}
+		var value any
+		if field.Decode(&value) != nil {
+			return nil
+		}
+		all[name] = value
 	}
-	var value any
-	if selector.Decode(&value) != nil {
-		return nil
-	}
-	text, err := json.Marshal(map[string]any{"selector": value})
+	text, err := json.Marshal(all)
 	if err != nil { // keys that are no strings
 		return nil
 	}

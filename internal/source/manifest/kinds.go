@@ -25,6 +25,8 @@ type readKind struct {
 // catalog holds what is known about kinds. It does not change once built.
 type catalog struct {
 	resources map[kinds.Kind]*readKind
+	// named are the resources by their names in manifests: some kinds of two groups share one.
+	named map[string][]*readKind
 	// versions has the apiVersions of every kind that is known to exist, the preferred one first.
 	versions map[string][]string
 	// groups are the API groups of these kinds, "" for the core group.
@@ -36,16 +38,21 @@ type catalog struct {
 var kindCatalog = sync.OnceValue(newCatalog)
 
 func newCatalog() *catalog {
-	c := &catalog{resources: map[kinds.Kind]*readKind{}, versions: map[string][]string{}}
+	c := &catalog{
+		resources: map[kinds.Kind]*readKind{}, named: map[string][]*readKind{}, versions: map[string][]string{},
+	}
 	shapes := newSchemaBuilder()
 	for _, d := range kinds.All() {
-		c.resources[d.Kind] = &readKind{
+		r := &readKind{
 			Descriptor: d,
 			versions:   d.APIVersions(),
 			name:       nameRuleOf(d.Names),
 			schema:     shapes.ofType(reflect.TypeOf(d.New()).Elem()),
 		}
-		c.versions[string(d.Kind)] = d.APIVersions()
+		name := d.Kind.Name()
+		c.resources[d.Kind] = r
+		c.named[name] = append(c.named[name], r)
+		c.versions[name] = append(c.versions[name], r.versions...)
 	}
 	for kind, versions := range kinds.Unread() {
 		slices.SortFunc(versions, compareVersions)
@@ -98,8 +105,10 @@ func Reads(apiVersion, kind string) bool {
 
 // find looks up an apiVersion and a kind, both not empty.
 func (c *catalog) find(apiVersion, kind string) lookupResult {
-	if r, ok := c.resources[kinds.Kind(kind)]; ok && slices.Contains(r.versions, apiVersion) {
-		return lookupResult{resource: r}
+	for _, r := range c.named[kind] {
+		if slices.Contains(r.versions, apiVersion) {
+			return lookupResult{resource: r}
+		}
 	}
 	versions, known := c.versions[kind]
 	if slices.Contains(versions, apiVersion) {
@@ -157,8 +166,8 @@ func (c *catalog) wantVersion(kind, group string) string {
 // used returns the kinds that Lateen reads.
 func (c *catalog) used() []string {
 	var names []string
-	for kind := range c.resources {
-		names = append(names, string(kind))
+	for name := range c.named {
+		names = append(names, name)
 	}
 	slices.Sort(names)
 	return names

@@ -35,7 +35,9 @@ func TestPlacesWithoutSchema(t *testing.T) {
 	for _, kind := range kindCatalog().used() {
 		visit(kind, kindCatalog().find(kindCatalog().versions[kind][0], kind).resource.schema)
 	}
-	require.Equal(t, []string{"AuthorizationPolicy.metadata.managedFields[].fieldsV1"}, bare)
+	require.Equal(t, []string{
+		"AuthorizationPolicy.metadata.managedFields[].fieldsV1", "GatewayClass.status.supportedFeatures[]",
+	}, bare)
 }
 
 func TestNearest(t *testing.T) {

@@ -122,7 +122,7 @@ func bootstrap(o Options, port uint32) ([]byte, error) {
 		"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": protocol,
 	}
 	return protojson.Marshal(&bootstrapv3.Bootstrap{
-		Node:            &corev3.Node{Id: "adscript", Cluster: "adscript"},
+		Node:            &corev3.Node{Id: "adscript", Cluster: "adscript", Metadata: o.Metadata},
 		Admin:           &bootstrapv3.Admin{Address: address("127.0.0.1:0")},
 		StaticResources: &bootstrapv3.Bootstrap_StaticResources{Clusters: []*clusterv3.Cluster{xds}},
 		DynamicResources: &bootstrapv3.Bootstrap_DynamicResources{

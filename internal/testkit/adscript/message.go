@@ -27,13 +27,14 @@ const (
 	Routes       Type = typeurl.Route
 	VirtualHosts Type = typeurl.VirtualHost
 	Secrets      Type = typeurl.Secret
+	Filters      Type = typeurl.Filter // ECDS
 
 	marker Type = "type.googleapis.com/envoy.service.runtime.v3.Runtime"
 )
 
 var short = map[Type]string{
 	Clusters: "cds", Endpoints: "eds", Members: "leds", Listeners: "lds", Routes: "rds", VirtualHosts: "vhds",
-	Secrets: "sds", marker: "marker",
+	Secrets: "sds", Filters: "ecds", marker: "marker",
 }
 
 // String is the usual abbreviation, such as "cds".

@@ -32,6 +32,8 @@ type Options struct {
 	NodeInEveryMessage bool
 	// Drain is how long replaced and removed listeners serve on; 0 is a second. Whole seconds.
 	Drain time.Duration
+	// Metadata is that of the node.
+	Metadata *structpb.Struct
 }
 
 // Run is one Envoy and the server that it talks to.

@@ -29,6 +29,7 @@ type Config struct {
 	Clusters, WarmingClusters                      map[string]Held
 	Listeners, WarmingListeners, DrainingListeners map[string]Held
 	Routes                                         map[string]Held // with the virtual hosts that VHDS brought
+	Filters                                        map[string]Held // the newest, in force or refused
 	Secrets, WarmingSecrets                        map[string]Held // without their keys
 }
 
@@ -44,7 +45,8 @@ func (r *Run) Config() Config {
 	c := Config{
 		Clusters: map[string]Held{}, WarmingClusters: map[string]Held{},
 		Listeners: map[string]Held{}, WarmingListeners: map[string]Held{}, DrainingListeners: map[string]Held{},
-		Routes: map[string]Held{}, Secrets: map[string]Held{}, WarmingSecrets: map[string]Held{},
+		Routes: map[string]Held{}, Filters: map[string]Held{},
+		Secrets: map[string]Held{}, WarmingSecrets: map[string]Held{},
 	}
 	for _, raw := range dump.Configs {
 		if err := c.add(raw); err != nil {
@@ -55,7 +57,9 @@ func (r *Run) Config() Config {
 }
 
 // parts are the types of the dump's parts that are read.
-var parts = []string{"ClustersConfigDump", "ListenersConfigDump", "RoutesConfigDump", "SecretsConfigDump"}
+var parts = []string{
+	"ClustersConfigDump", "ListenersConfigDump", "RoutesConfigDump", "SecretsConfigDump", "EcdsConfigDump",
+}
 
 // add takes one of the dump's parts. The bootstrap is left alone: it names extensions that are not
 // linked into the test.
@@ -86,6 +90,12 @@ func (c Config) add(raw json.RawMessage) error {
 		return c.addRoutes(m)
 	case *adminv3.SecretsConfigDump:
 		return c.addSecrets(m)
+	case *adminv3.EcdsConfigDump:
+		for _, d := range m.GetEcdsFilters() {
+			if err := hold(c.Filters, d.GetVersionInfo(), d.GetEcdsFilter()); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

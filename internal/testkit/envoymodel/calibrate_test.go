@@ -37,6 +37,7 @@ func recordings(t *testing.T) []*recording {
 	var out []*recording
 	for _, name := range []string{
 		"delta", "delta-generated", "sotw", "sotw-generated", "vhds", "vhds-generated", "leds", "leds-generated",
+		"ecds", "ecds-generated",
 	} {
 		archive, err := txtar.ParseFile(filepath.Join("testdata", name+".txtar"))
 		require.NoError(t, err)
@@ -55,6 +56,8 @@ func (r *recording) generate() {
 	protocol, _, is := strings.Cut(r.name, "-")
 	for seed := uint64(len(r.scripts)) + 1; is && seed <= generated; seed++ {
 		switch protocol {
+		case "ecds":
+			r.scripts = append(r.scripts, envoymodel.GenerateECDS(seed))
 		case "leds":
 			r.scripts = append(r.scripts, envoymodel.GenerateLEDS(seed))
 		case "vhds":

@@ -5,7 +5,7 @@
 // against the Envoy of .tools.
 //
 //	response ──► mux, delta or state   ──► clusters with their endpoint collections, listeners,
-//	             │ of the world             routes with their virtual hosts
+//	             │ of the world             routes with their virtual hosts, filters
 //	             │ subscriptions,           │ warming, draining, timeouts
 //	request  ◄───┴ ACKs, pauses ────────────┘
 //

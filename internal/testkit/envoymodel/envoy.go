@@ -72,8 +72,9 @@ func (e *Envoy) Resolve() []proto.Message {
 	return e.said()
 }
 
-// Flush says what Options.Lag held back.
+// Flush says what Options.Lag held back, and what Envoy says when its threads have done their part.
 func (e *Envoy) Flush() []proto.Message {
+	e.listeners.flushFilters()
 	e.mux.flush()
 	return e.said()
 }
@@ -140,6 +141,7 @@ func (e *Envoy) Summary() Summary {
 	s := Summary{
 		Clusters: map[string]string{}, WarmingClusters: map[string]string{}, Listeners: map[string]string{},
 		WarmingListeners: map[string]string{}, Routes: map[string]string{}, Hosts: map[string][]string{},
+		Filters: map[string]string{},
 	}
 	e.clusters.summarize(&s)
 	e.listeners.summarize(&s)

@@ -33,6 +33,13 @@ func GenerateLEDS(seed uint64) *Script {
 	return g.fromOneCluster()
 }
 
+// GenerateECDS makes a script of a seed for an Envoy with listeners that name filters.
+func GenerateECDS(seed uint64) *Script {
+	g := newGenerator(Delta, seed, Listeners, Filters, Routes)
+	g.filters = true
+	return g.fromOneCluster()
+}
+
 func newGenerator(p Protocol, seed uint64, kinds ...Kind) *generator {
 	g := &generator{
 		rand: rand.New(rand.NewPCG(seed, uint64(p))), kinds: kinds,
@@ -66,7 +73,9 @@ type generator struct {
 	tables bool // some route tables have VHDS
 	// collections tells that some endpoints are in collections.
 	collections bool
-	has         [numKinds]map[string]string // what was sent last of each name, for full responses
+	// filters tells that some listeners name filters.
+	filters bool
+	has     [numKinds]map[string]string // what was sent last of each name, for full responses
 }
 
 func (g *generator) line(text string) {
@@ -99,7 +108,7 @@ func (g *generator) burst() {
 	}
 }
 
-var letters = [numKinds]string{"esed", "e", "c", "l", "r", "v"}
+var letters = [numKinds]string{"esed", "e", "c", "l", "r", "v", "f"}
 
 func (g *generator) response(k Kind) {
 	notes := map[string]string{}
@@ -169,7 +178,11 @@ func (g *generator) note(k Kind, name string) string {
 		if flag == "" && g.oneOf(20) {
 			return note + ">>" + g.name(Clusters)
 		}
-		return note + ">" + g.name(Routes)
+		note += ">" + g.name(Routes)
+		if g.filters && flag != string(flagWrong) && g.oneOf(70) {
+			note += "+" + g.name(Filters)
+		}
+		return note
 	case Members:
 		return fmt.Sprintf("%s=%d", note, 1+g.rand.IntN(4))
 	case VirtualHosts:

@@ -8,7 +8,8 @@ import (
 )
 
 // Bodies are what Envoy has of a kind, as it was sent, by name: clusters and listeners in their
-// newest form, warm or not; route tables that were loaded; virtual hosts that came on their own,
+// newest form, warm or not; route tables that were loaded; filters that are in force; virtual hosts
+// that came on their own,
 // under the names that they have in themselves; and under the name of an active cluster the
 // endpoints that it serves, empty if it got none.
 func (e *Envoy) Bodies(k Kind) map[string]string {
@@ -36,6 +37,12 @@ func (e *Envoy) Bodies(k Kind) map[string]string {
 		for name, t := range e.listeners.tables {
 			if t.message != nil {
 				out[name] = t.body
+			}
+		}
+	case Filters:
+		for name, f := range e.listeners.filters {
+			if f.inForce != nil {
+				out[name] = f.inForce.body
 			}
 		}
 	case VirtualHosts:

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
@@ -17,6 +18,7 @@ type listenerManager struct {
 	envoy           *Envoy
 	active, warming map[string]*listener
 	tables          map[string]*routeTable
+	filters         map[string]*filter
 	answered        bool // there was a first response, taken or refused
 	started         bool // listeners serve
 	draining        []*listener
@@ -28,6 +30,7 @@ func newListenerManager(e *Envoy) listenerManager {
 		active:  map[string]*listener{},
 		warming: map[string]*listener{},
 		tables:  map[string]*routeTable{},
+		filters: map[string]*filter{},
 	}
 }
 
@@ -39,6 +42,8 @@ type listener struct {
 	outside string // the body without filter chains
 	label   string // what its filters do, as summaries show it
 	tables  []*routeTable
+	filters []*filter
+	sources []*corev3.ExtensionConfigSource // of the filters
 	// clusters are named without a table.
 	clusters []string
 }
@@ -99,10 +104,31 @@ func (m *listenerManager) put(r resource) string {
 		l.version = active.version // a listener whose filter chains alone change keeps what else is said of it
 	}
 	m.warming[r.name] = l
-	if warming != nil {
-		m.release(warming)
-	}
+	m.replace(warming, l)
 	return ""
+}
+
+// replace ends what a listener that warmed has asked for, if there was one, and asks for the
+// filters of the new one. Envoy does either first.
+func (m *listenerManager) replace(old, l *listener) {
+	steps := []func(){
+		func() {
+			for i, f := range l.filters {
+				f.start(l.sources[i])
+			}
+		},
+		func() {
+			if old != nil {
+				m.release(old)
+			}
+		},
+	}
+	if m.envoy.opt.Shuffle != nil && old != nil && len(old.filters)+len(l.filters) > 0 {
+		m.envoy.opt.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
+	}
+	for _, step := range steps {
+		step()
+	}
 }
 
 func (m *listenerManager) remove(name string) {
@@ -142,7 +168,8 @@ func (m *listenerManager) progress() {
 }
 
 func (l *listener) isReady() bool {
-	return !slices.ContainsFunc(l.tables, func(t *routeTable) bool { return !t.ready })
+	return !slices.ContainsFunc(l.tables, func(t *routeTable) bool { return !t.ready }) &&
+		!slices.ContainsFunc(l.filters, func(f *filter) bool { return !f.ready })
 }
 
 // drain lets a listener that served go on until the drain time is over.
@@ -154,8 +181,11 @@ func (m *listenerManager) drain(l *listener) {
 	})
 }
 
-// release ends a listener's subscriptions to routes that no other has.
+// release ends a listener's subscriptions to routes and filters that no other has.
 func (m *listenerManager) release(l *listener) {
+	for _, f := range l.filters {
+		f.leave()
+	}
 	for _, t := range l.tables {
 		t.users--
 		if t.users == 0 {
@@ -170,6 +200,7 @@ func (m *listenerManager) build(r resource) (*listener, string) {
 	p := r.message.(*listenerv3.Listener)
 	l := &listener{name: r.name, version: r.version, body: r.body, outside: outside(p)}
 	var wanted []*hcmv3.Rds
+	named := map[string]*corev3.ExtensionConfigSource{}
 	for _, chain := range p.GetFilterChains() {
 		for _, f := range chain.GetFilters() {
 			m, err := f.GetTypedConfig().UnmarshalNew()
@@ -185,14 +216,26 @@ func (m *listenerManager) build(r resource) (*listener, string) {
 				if filter.GetRds() != nil {
 					wanted = append(wanted, filter.GetRds())
 				}
+				maps.Copy(named, namedFilters(filter))
 			case *tcpv3.TcpProxy:
 				l.label += filter.GetStatPrefix() + ">>" + filter.GetCluster()
 				l.clusters = append(l.clusters, filter.GetCluster())
 			}
 		}
 	}
+	for name := range named {
+		if f := m.filters[name]; f != nil && f.wrong {
+			return nil, "the newest filter " + name + " is wrong"
+		}
+	}
+	for _, name := range sortedKeys(named) {
+		l.label += "+" + name
+	}
 	for _, rds := range wanted {
 		l.tables = append(l.tables, m.table(rds))
+	}
+	for _, name := range sortedKeys(named) {
+		l.filters, l.sources = append(l.filters, m.filterFor(name)), append(l.sources, named[name])
 	}
 	return l, ""
 }
@@ -214,6 +257,11 @@ func (m *listenerManager) summarize(s *Summary) {
 	for name, t := range m.tables {
 		if t.shown {
 			s.Routes[name] = t.version + t.describeHosts()
+		}
+	}
+	for name, f := range m.filters {
+		if f.newest != nil {
+			s.Filters[name] = f.newest.version
 		}
 	}
 }

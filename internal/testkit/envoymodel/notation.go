@@ -3,6 +3,7 @@ package envoymodel
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,9 +27,11 @@ import (
 //	NAME:CONTENT[/VERSION][FLAGS][=HOSTS|=DOMAINS|>TARGETS|>>CLUSTER]
 //
 // The first letter of the name says more about its kind: e is a cluster with endpoints of its own,
-// s one with a fixed host, d one whose host comes from DNS, l a listener, r routes. HOSTS are the
+// s one with a fixed host, d one whose host comes from DNS, l a listener, r routes, f a filter of
+// requests. HOSTS are the
 // ports of endpoints (e1:1=1,2), TARGETS of endpoints the collections that have them (e1:1>c1),
-// with members c1/m1:1=1, of a listener the name of its routes (l1:1>r1) and of routes the clusters
+// with members c1/m1:1=1, of a listener the name of its routes, and of filters if it names any
+// (l1:1>r1, l1:1>r1+f1), and of routes the clusters
 // that they name (r1:1>e1+s1); >> makes a listener a TCP proxy to a cluster. A virtual host is
 // r1/v1:1=1,2 with the numbers of its domains; without any its domain is its name. The version is
 // what stands behind the name, unless VERSION says else: the same CONTENT under another VERSION is
@@ -55,12 +58,13 @@ const (
 	flagHead        = '@' // routes: their virtual hosts come by VHDS, besides one for everything if there are TARGETS
 	flagOtherName   = 'N' // a virtual host has no table's name in its body
 	flagOutside     = '!' // a listener: CONTENT changes what stands outside its filter chains, too
+	flagTimedFilter = 'F' // a listener: it does without a filter that does not come within FetchTimeout
 )
 
 // FetchTimeout is the initial_fetch_timeout of resources with the flag ~.
 const FetchTimeout = 2 * time.Second
 
-var notation = regexp.MustCompile(`^([a-z]\d+(?:/[a-z]\d+)?):(\d+)(?:/(\w+))?([~XPU!@N]*)(?:(=|>>|>)(.*))?$`)
+var notation = regexp.MustCompile(`^([a-z]\d+(?:/[a-z]\d+)?):(\d+)(?:/(\w+))?([~XPU!@NF]*)(?:(=|>>|>)(.*))?$`)
 
 // ParseResource reads the notation.
 func ParseResource(k Kind, note string) (Resource, error) {
@@ -115,6 +119,8 @@ func (r Resource) message() proto.Message {
 		return r.member()
 	case VirtualHosts:
 		return r.virtualHost()
+	case Filters:
+		return r.namedFilter()
 	default:
 		return r.routes()
 	}
@@ -228,6 +234,9 @@ func (r Resource) filter() *listenerv3.Filter {
 		HttpFilters: []*hcmv3.HttpFilter{{
 			Name: "router", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: pack(&routerv3.Router{})},
 		}},
+	}
+	for i := len(r.Targets) - 1; i > 0; i-- {
+		h.HttpFilters = slices.Insert(h.HttpFilters, 0, r.discovered(r.Targets[i]))
 	}
 	if r.has(flagWrong) {
 		h.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: wrongRoutes("inline")}

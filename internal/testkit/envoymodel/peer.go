@@ -34,7 +34,7 @@ func (p *modelPeer) Pass(d time.Duration) error { return p.hear(p.envoy.Advance(
 
 // Settle returns what was said and what there is.
 func (p *modelPeer) Settle() ([]proto.Message, Summary, error) {
-	said := p.said
+	said := append(p.said, p.envoy.Flush()...)
 	p.said = nil
 	return said, p.envoy.Summary(), nil
 }

@@ -131,7 +131,7 @@ func (p *realPeer) summary() envoymodel.Summary {
 	s := envoymodel.Summary{
 		Clusters: versions(dump.Clusters), WarmingClusters: versions(dump.WarmingClusters),
 		Listeners: versions(dump.Listeners), WarmingListeners: versions(dump.WarmingListeners),
-		Routes: versions(dump.Routes), Hosts: map[string][]string{},
+		Routes: versions(dump.Routes), Filters: versions(dump.Filters), Hosts: map[string][]string{},
 	}
 	for name, status := range p.run.ActiveClusters() {
 		ports := []string{}
@@ -166,7 +166,13 @@ func label(l *listenerv3.Listener) string {
 	}
 	switch f := m.(type) {
 	case *hcmv3.HttpConnectionManager:
-		return f.GetStatPrefix() + ">" + f.GetRds().GetRouteConfigName()
+		text := f.GetStatPrefix() + ">" + f.GetRds().GetRouteConfigName()
+		for _, h := range f.GetHttpFilters() {
+			if h.GetConfigDiscovery() != nil {
+				text += "+" + h.GetName()
+			}
+		}
+		return text
 	case *tcpv3.TcpProxy:
 		return f.GetStatPrefix() + ">>" + f.GetCluster()
 	}

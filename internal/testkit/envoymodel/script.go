@@ -32,7 +32,7 @@ func (p Protocol) String() string { return [...]string{"delta", "sotw"}[p] }
 //	settle                        waits until Envoy has read everything; what it said and
 //	                              has follows, indented
 //
-// TYPE is cds, eds, leds, lds, rds or vhds.
+// TYPE is cds, eds, leds, lds, rds, vhds or ecds.
 //
 // Responses that follow each other without settle go out in one burst. Nonces are c1, c2, … for
 // cds, and so on, and start anew on each stream; in state of the world the version of a response is
@@ -136,7 +136,7 @@ func parseStep(line string, f []string) (Step, error) {
 		st.Pause, err = time.ParseDuration(f[1])
 		return st, err
 	}
-	return st, fmt.Errorf("%q: want cds, eds, leds, lds, rds, vhds, drop, pass DURATION or settle", line)
+	return st, fmt.Errorf("%q: want cds, eds, leds, lds, rds, vhds, ecds, drop, pass DURATION or settle", line)
 }
 
 // String is the script's text.

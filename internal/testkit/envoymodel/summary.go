@@ -16,11 +16,14 @@ import (
 type Summary struct {
 	Clusters, WarmingClusters map[string]string
 	// Behind a listener's version stands what its filter does: (STATISTICS PREFIX>ROUTES),
-	// (STATISTICS PREFIX>>CLUSTER).
+	// (STATISTICS PREFIX>>CLUSTER), and behind the routes the filters that come on their own
+	// (+FILTER).
 	Listeners, WarmingListeners map[string]string
 	// Behind the version of a table with VHDS stand its virtual hosts with their contents: [v1:1
 	// r1/v2:3], by DescribeHosts.
 	Routes map[string]string
+	// Filters are the newest of those that came on their own, in force or refused.
+	Filters map[string]string
 	// Hosts are the ports of each active cluster's endpoints, sorted.
 	Hosts map[string][]string
 }
@@ -44,6 +47,7 @@ func (s Summary) lines() []string {
 	add("listeners", versions(s.Listeners))
 	add("warming listeners", versions(s.WarmingListeners))
 	add("routes", versions(s.Routes))
+	add("filters", versions(s.Filters))
 	return out
 }
 

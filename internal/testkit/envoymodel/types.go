@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -25,6 +26,7 @@ const (
 	Listeners
 	Routes
 	VirtualHosts
+	Filters
 	numKinds
 )
 
@@ -38,6 +40,7 @@ var kinds = [numKinds]struct {
 	Listeners:    {"lds", typeurl.Listener, func() validated { return &listenerv3.Listener{} }},
 	Routes:       {"rds", typeurl.Route, func() validated { return &routev3.RouteConfiguration{} }},
 	VirtualHosts: {"vhds", typeurl.VirtualHost, func() validated { return &routev3.VirtualHost{} }},
+	Filters:      {"ecds", typeurl.Filter, func() validated { return &corev3.TypedExtensionConfig{} }},
 }
 
 // validated is a message with the rules of protoc-gen-validate, which Envoy applies to all that it
@@ -47,13 +50,16 @@ type validated interface {
 	Validate() error
 }
 
-// String is the short name: cds, eds, leds, lds, rds, vhds.
+// String is the short name: cds, eds, leds, lds, rds, vhds, ecds.
 func (k Kind) String() string { return kinds[k].short }
 
 // letter is what nonces of the kind begin with in scripts.
 func (k Kind) letter() byte {
-	if k == Members {
+	switch k {
+	case Members:
 		return 'm'
+	case Filters:
+		return 'f'
 	}
 	return k.String()[0]
 }

@@ -34,9 +34,33 @@ var definitions = schema.GroupVersionResource{
 // them, and waits until the API server serves them. Those that are there already stay.
 func (s *Server) InstallIstioCRDs(t testing.TB) {
 	t.Helper()
+	s.installCRDs(t, "istio.io/api", "kubernetes", "customresourcedefinitions.gen.yaml")
+}
+
+// InstallGatewayAPICRDs does the same for the standard kinds of the Gateway API, as the Go module
+// sigs.k8s.io/gateway-api ships them.
+func (s *Server) InstallGatewayAPICRDs(t testing.TB) {
+	t.Helper()
+	s.installGatewayAPICRDs(t, "standard")
+}
+
+// InstallExperimentalGatewayAPICRDs does the same for the experimental channel: these kinds have
+// more fields, as retry of HTTPRoutes.
+func (s *Server) InstallExperimentalGatewayAPICRDs(t testing.TB) {
+	t.Helper()
+	s.installGatewayAPICRDs(t, "experimental")
+}
+
+func (s *Server) installGatewayAPICRDs(t testing.TB, channel string) {
+	t.Helper()
+	s.installCRDs(t, "sigs.k8s.io/gateway-api", "config", "crd", channel, "gateway.networking.k8s.io_*.yaml")
+}
+
+func (s *Server) installCRDs(t testing.TB, module string, path ...string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), objectTimeout)
 	defer cancel()
-	manifests, err := istioCRDs(ctx)
+	manifests, err := definitionsIn(ctx, module, path...)
 	fatal(t, err)
 	client, err := dynamic.NewForConfig(s.Config())
 	fatal(t, err)
@@ -60,14 +84,30 @@ func (s *Server) InstallIstioCRDs(t testing.TB) {
 	}))
 }
 
-// istioCRDs reads them where the go command keeps the module.
-func istioCRDs(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	output, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "istio.io/api").Output()
+// definitionsIn reads them where the go command keeps a module. The last part of the path may be a
+// pattern.
+func definitionsIn(ctx context.Context, module string, path ...string) ([]*unstructured.Unstructured, error) {
+	output, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 	if err != nil {
-		return nil, fmt.Errorf("looking for the module istio.io/api: %w", err)
+		return nil, fmt.Errorf("looking for the module %s: %w", module, err)
 	}
-	path := filepath.Join(strings.TrimSpace(string(output)), "kubernetes", "customresourcedefinitions.gen.yaml")
-	content, err := os.ReadFile(path)
+	files, err := filepath.Glob(filepath.Join(append([]string{strings.TrimSpace(string(output))}, path...)...))
+	if err != nil || len(files) == 0 {
+		return nil, fmt.Errorf("module %s has no %s: %w", module, filepath.Join(path...), err)
+	}
+	var all []*unstructured.Unstructured
+	for _, file := range files {
+		found, err := definitionsOf(file)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+func definitionsOf(file string) ([]*unstructured.Unstructured, error) {
+	content, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
@@ -79,9 +119,9 @@ func istioCRDs(ctx context.Context) ([]*unstructured.Unstructured, error) {
 			return all, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, err
 		}
-		if len(definition.Object) > 0 {
+		if definition.GetKind() == "CustomResourceDefinition" {
 			all = append(all, &definition)
 		}
 	}

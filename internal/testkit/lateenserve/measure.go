@@ -1,7 +1,6 @@
 package lateenserve
 
 import (
-	"math"
 	"net/http"
 	"testing"
 
@@ -48,35 +47,9 @@ func has(metric *dto.Metric, labels []string) bool {
 	return true
 }
 
-// Quantile is that of a histogram without labels, of what was observed since an earlier reading;
-// interpolated within buckets, as Prometheus does. NaN if nothing was.
+// Quantile is measure.Metrics' own.
 func (m Metrics) Quantile(q float64, name string, since Metrics) float64 {
-	before := map[float64]uint64{}
-	for _, metric := range since[name].GetMetric() {
-		for _, b := range metric.GetHistogram().GetBucket() {
-			before[b.GetUpperBound()] = b.GetCumulativeCount()
-		}
-	}
-	for _, metric := range m[name].GetMetric() {
-		buckets := metric.GetHistogram().GetBucket()
-		if len(buckets) == 0 {
-			continue
-		}
-		last := buckets[len(buckets)-1]
-		all := float64(last.GetCumulativeCount() - before[last.GetUpperBound()])
-		lower, below := 0.0, 0.0
-		for _, b := range buckets {
-			n := float64(b.GetCumulativeCount() - before[b.GetUpperBound()])
-			if all > 0 && n >= q*all && n > below {
-				if math.IsInf(b.GetUpperBound(), 1) {
-					return lower
-				}
-				return lower + (b.GetUpperBound()-lower)*(q*all-below)/(n-below)
-			}
-			lower, below = b.GetUpperBound(), n
-		}
-	}
-	return math.NaN()
+	return measure.Metrics(m).Quantile(q, name, measure.Metrics(since))
 }
 
 // Usage is what the process has used, and uses, as the kernel counts it.

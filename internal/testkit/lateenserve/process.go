@@ -34,6 +34,10 @@ func BuildInstaller(dir string) error {
 	return err
 }
 
+// BuildLoadTest builds what `lateen perf data-plane` and `lateen perf report` run, and returns its
+// path.
+func BuildLoadTest(dir string) (string, error) { return build(dir, "lateen-perf", nil) }
+
 func build(dir, program string, flags []string) (string, error) {
 	path := filepath.Join(dir, program)
 	args := slices.Concat([]string{"build", "-tags", Tags, "-o", path}, flags,

@@ -194,7 +194,7 @@ func Object(key, spec string) string {
 		version = d.APIVersions()[0]
 	}
 	return fmt.Sprintf("\n---\napiVersion: %s\nkind: %s\nmetadata: {name: %s, namespace: %s}\nspec:\n%s\n", version,
-		kind, short, namespace, indent(spec))
+		kinds.Kind(kind).Name(), short, namespace, indent(spec))
 }
 
 func indent(text string) string {

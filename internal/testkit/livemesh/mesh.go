@@ -41,6 +41,8 @@ type Options struct {
 	// Unready has endpoints sent that are not ready, marked as such
 	// (PILOT_SEND_UNHEALTHY_ENDPOINTS).
 	Unready bool
+	// Metrics has proxies keep Istio's standard metrics.
+	Metrics bool
 	// ConnectionAge is the age at which connections of proxies end; 0 means never.
 	ConnectionAge time.Duration
 	// KeyNetworks are networks from which keys may be fetched though they are not public
@@ -118,7 +120,7 @@ func (m *Mesh) assemble(o Options) {
 		Envoy: envoy, Self: self, StateDir: filepath.Join(state, "pods"), WorkDir: m.dir, Environ: os.Environ(),
 		XDS: netip.MustParseAddrPort(xds.Addr().String()), IstioVersion: "1.31.0", Tokens: tokens,
 		Settled:  func(ctx context.Context) ([]string, error) { return m.pipeline.Settled(ctx) },
-		CoolDown: time.Second, Backoff: 100 * time.Millisecond,
+		CoolDown: time.Second, Backoff: 100 * time.Millisecond, Metrics: o.Metrics,
 	})
 	require.NoError(t, err)
 	m.tap = newTap(runtime)

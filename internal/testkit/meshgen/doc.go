@@ -21,5 +21,5 @@
 // one port are filter chains of one listener. So there are as many of them at every size (in the
 // first 1,000 services).
 //
-// It may be imported by tests alone, and imports api/kinds and source.
+// It may be imported by tests alone, and imports api/jwks, api/kinds and source.
 package meshgen

@@ -4,9 +4,11 @@ import (
 	"fmt"
 
 	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
+	securityv1 "istio.io/client-go/pkg/apis/security/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -96,6 +98,22 @@ func kindOf(o metav1.Object) kinds.Kind {
 		return kinds.Namespace
 	case *corev1.Service:
 		return kinds.Service
+	case *gatewayv1.Gateway:
+		return kinds.KubernetesGateway
+	case *gatewayv1.ListenerSet:
+		return kinds.ListenerSet
+	case *gatewayv1.HTTPRoute:
+		return kinds.HTTPRoute
+	case *gatewayv1.GRPCRoute:
+		return kinds.GRPCRoute
+	case *gatewayv1.TLSRoute:
+		return kinds.TLSRoute
+	case *gatewayv1.TCPRoute:
+		return kinds.TCPRoute
+	case *gatewayv1.BackendTLSPolicy:
+		return kinds.BackendTLSPolicy
+	case *gatewayv1.ReferenceGrant:
+		return kinds.ReferenceGrant
 	case *corev1.Pod:
 		return kinds.Pod
 	case *discoveryv1.EndpointSlice:
@@ -110,6 +128,12 @@ func kindOf(o metav1.Object) kinds.Kind {
 		return kinds.Sidecar
 	case *networkingv1.Gateway:
 		return kinds.Gateway
+	case *securityv1.AuthorizationPolicy:
+		return kinds.AuthorizationPolicy
+	case *securityv1.RequestAuthentication:
+		return kinds.RequestAuthentication
+	case *corev1.ConfigMap:
+		return kinds.ConfigMap
 	}
 	panic(fmt.Sprintf("meshgen: %T", o))
 }

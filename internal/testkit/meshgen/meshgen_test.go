@@ -18,7 +18,7 @@ func TestMeshHasItsSizeAndNoMistakes(t *testing.T) {
 	converter, mesh := convert.New(convert.Options{}), model.DefaultMesh()
 	writer := state.NewWriter()
 	var updates []state.Update
-	for _, c := range (meshgen.Mesh{Services: meshgen.Block}).Objects() {
+	for _, c := range append(meshgen.Mesh{Services: meshgen.Block}.Objects(), meshgen.Security(7)...) {
 		r := converter.Convert(c, mesh)
 		require.Empty(t, r.Problems, c.Key)
 		updates = append(updates, state.Update{Key: c.Key, Objects: r.Objects})

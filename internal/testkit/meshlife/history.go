@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"pgregory.net/rapid"
 
@@ -69,8 +70,9 @@ var howMany = map[kinds.Kind][]int{
 	kinds.Node:                {0, 2, 2},
 	kinds.ConfigMap:           {0, 1},
 	kinds.AuthorizationPolicy: {0, 0, 1}, kinds.PeerAuthentication: {0, 2, 5},
-	kinds.RequestAuthentication: {0, 1, 2}, KeySets: {0, 1, 1},
-	kinds.Secret: {0, 3, 6}, kinds.Ingress: {0, 1, 2}, kinds.WorkloadEntry: {0, 2, 4},
+	kinds.RequestAuthentication: {0, 1, 2}, KeySets: {0, 1, 1}, kinds.Telemetry: {0, 1, 3},
+	kinds.ProxyConfig: {0, 1, 2},
+	kinds.Secret:      {0, 3, 6}, kinds.Ingress: {0, 1, 2}, kinds.WorkloadEntry: {0, 2, 4},
 }
 
 // Begin draws the objects that a mesh begins with.
@@ -230,6 +232,10 @@ func contest(o model.Object) string {
 		return "sidecar " + o.Namespace + " " + o.Selector.String()
 	case *model.PeerAuthentication:
 		return "plaintext " + o.Namespace + " " + o.Selector.String()
+	case *model.Telemetry:
+		return "telemetry " + o.Namespace + " " + o.Selector.String() + strings.Join(o.Gateways, " ")
+	case *model.ProxyConfig:
+		return "start " + o.Namespace + " " + o.Selector.String()
 	case *model.Gateway:
 		return "gateway" // servers of a port are merged, the oldest Gateway's first
 	}
@@ -283,6 +289,10 @@ func MetaOf(o model.Object) *model.Meta {
 		return &o.Meta
 	case *model.RequestAuthentication:
 		return &o.Meta
+	case *model.Telemetry:
+		return &o.Meta
+	case *model.ProxyConfig:
+		return &o.Meta
 	case *model.KeySet:
 		return &o.Meta
 	case *model.Workload:
@@ -296,6 +306,12 @@ func MetaOf(o model.Object) *model.Meta {
 	case *model.Node:
 		return &o.Meta
 	case *model.WorkloadEntry:
+		return &o.Meta
+	case *model.KubernetesGateway:
+		return &o.Meta
+	case *model.AttachedRoute:
+		return &o.Meta
+	case *model.ReferenceGrant:
 		return &o.Meta
 	}
 	return &model.Meta{Kind: meshKey.Kind, Namespace: meshKey.Namespace, Name: meshKey.Name}

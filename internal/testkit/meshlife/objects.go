@@ -17,7 +17,7 @@ var Kinds = []kinds.Kind{
 	kinds.Service, kinds.ServiceEntry, kinds.VirtualService, kinds.DestinationRule, kinds.Sidecar, kinds.Gateway,
 	kinds.Pod,
 	kinds.EndpointSlice, kinds.Namespace, kinds.Node, kinds.ConfigMap, kinds.AuthorizationPolicy,
-	kinds.PeerAuthentication, kinds.RequestAuthentication, KeySets,
+	kinds.PeerAuthentication, kinds.RequestAuthentication, kinds.Telemetry, kinds.ProxyConfig, KeySets,
 	kinds.Secret, kinds.Ingress, kinds.WorkloadEntry,
 }
 
@@ -87,6 +87,10 @@ func drawObjects(t *rapid.T, k source.Key) []model.Object {
 		return []model.Object{drawPeerAuthentication(t, m)}
 	case kinds.RequestAuthentication:
 		return []model.Object{drawRequestAuthentication(t, m)}
+	case kinds.Telemetry:
+		return []model.Object{drawTelemetry(t, m)}
+	case kinds.ProxyConfig:
+		return []model.Object{drawProxyConfig(t, m)}
 	case KeySets:
 		return drawKeySets(t, m)
 	case kinds.Secret:
@@ -134,6 +138,9 @@ func drawService(t *rapid.T, m model.Meta) *model.Service {
 		if rarely(t, 4, "external IP") {
 			s.Addresses = append(s.Addresses, "192.0.2.1")
 			s.ExternalIPs = []string{"192.0.2.1"}
+		}
+		if s.Balanced = rarely(t, 4, "balanced"); s.Balanced && rapid.Bool().Draw(t, "balancer") {
+			s.Balancers = []string{"192.0.2.2"}
 		}
 	}
 	return s
@@ -264,7 +271,9 @@ func drawSidecar(t *rapid.T, m model.Meta) *model.Sidecar {
 }
 
 func drawGateway(t *rapid.T, m model.Meta) *model.Gateway {
-	g := &model.Gateway{Meta: m, Selector: one(t, "selector", labelSets...)}
+	g := &model.Gateway{
+		Meta: m, Selector: one(t, "selector", labelSets...), Presents: one(t, "presents", "", "", "", "a", "b"),
+	}
 	for i := range rapid.IntRange(1, 3).Draw(t, "servers") {
 		s := model.GatewayServer{
 			Port:     one(t, "port", ports...),
@@ -276,6 +285,8 @@ func drawGateway(t *rapid.T, m model.Meta) *model.Gateway {
 			s.PortName, s.TLS = fmt.Sprint("p", i), drawServerTLS(t)
 			if !s.TLS.Mode.Terminates() {
 				s.Protocol = model.TLS
+			} else if rarely(t, 4, "misdirected") {
+				s.Misdirected = []model.Host{one(t, "host of another server", append(hosts, "*")...)}
 			}
 		}
 		g.Servers = append(g.Servers, s)
@@ -333,7 +344,7 @@ func drawWorkload(t *rapid.T, m model.Meta) *model.Workload {
 		Node:      one(t, "node", "", "n1", "n1", "n2"),
 		Ports: model.PortNamesOf(one(t, "container ports", nil, map[string]uint16{"web": 8080},
 			map[string]uint16{"web": 8081, "admin": 8080})),
-		ServiceAccount: one(t, "account", accounts[1:]...), Gateway: one(t, "gateway", true, true, false),
+		ServiceAccount: one(t, "account", deployedAccounts...), Gateway: one(t, "gateway", true, true, false),
 	}
 	own := model.OwnAddresses{
 		App:      one(t, "own app", "", "127.2.0.1"),
@@ -413,8 +424,24 @@ func drawMesh(t *rapid.T) *model.MeshConfig {
 	m.Outbound.RegistryOnly = rapid.Bool().Draw(t, "registry only")
 	m.ProxyHTTPPort = one[uint16](t, "proxy port", 0, 15081)
 	m.ConnectTimeout = one(t, "connect timeout", 10*time.Second, time.Second)
-	m.AccessLogs = drawAccessLogs(t)
+	m.DNSRefresh = one(t, "DNS refresh", time.Minute, 5*time.Second)
+	m.LegacyLogs = drawAccessLogs(t)
+	m.AccessLogs = m.LegacyLogs
+	if rarely(t, 3, "default log") {
+		m.DefaultLogs = []model.LogProvider{{Name: "/dev/stderr", Log: &model.AccessLog{Path: "/dev/stderr"}}}
+		m.AccessLogs = []*model.AccessLog{m.DefaultLogs[0].Log}
+	}
 	m.Metrics = rapid.Bool().Draw(t, "metrics")
+	m.Tracing.Tracer = one(t, "tracer", nil, nil, drawTracer(t))
+	m.LegacyTracer = m.Tracing.Tracer != nil && rapid.Bool().Draw(t, "legacy tracer")
+	if rapid.Bool().Draw(t, "tracing provider") {
+		m.Tracers = []*model.Tracer{drawTracer(t)}
+	}
+	m.GatewayTopology = one(t, "in front of gateways", model.GatewayTopology{}, model.GatewayTopology{},
+		model.GatewayTopology{TrustedProxies: 1}, model.GatewayTopology{ClientCert: model.CertForwardOnly},
+		model.GatewayTopology{ProxyProtocol: true})
+	m.Headers = one(t, "headers of proxies", model.ProxyHeaders{}, model.ProxyHeaders{},
+		model.ProxyHeaders{NoAttemptCount: true, Server: "a"}, model.ProxyHeaders{KeepsCase: true, ForwardedHost: true})
 	m.IdleTimeout = one(t, "idle timeout", 0, time.Minute)
 	m.Locality = one(t, "locality", nil, &model.LocalityLB{}, &model.LocalityLB{}, drawLocalityLB(t))
 	m.AutoTLS = rapid.Bool().Draw(t, "TLS")

@@ -10,7 +10,7 @@ import (
 
 func drawAuthorizationPolicy(t *rapid.T, m model.Meta) *model.AuthorizationPolicy {
 	p := &model.AuthorizationPolicy{
-		Meta: m, Selector: drawPolicySelector(t), Rules: drawAuthorizationRules(t),
+		Meta: m, Selection: drawSelection(t), Rules: drawAuthorizationRules(t),
 		Action: model.AuthorizationAction(rapid.IntRange(0, 3).Draw(t, "action")),
 		DryRun: one(t, "dry run", false, false, true),
 	}
@@ -45,7 +45,7 @@ func drawPeerAuthentication(t *rapid.T, m model.Meta) *model.PeerAuthentication 
 }
 
 func drawRequestAuthentication(t *rapid.T, m model.Meta) *model.RequestAuthentication {
-	a := &model.RequestAuthentication{Meta: m, Selector: drawPolicySelector(t), Closed: rarely(t, 4, "closed")}
+	a := &model.RequestAuthentication{Meta: m, Selection: drawSelection(t), Closed: rarely(t, 4, "closed")}
 	for range rapid.IntRange(0, 2).Draw(t, "rules") {
 		r := &model.TokenRule{
 			Issuer: one(t, "issuer", "https://a.test", "https://b.test"),
@@ -77,6 +77,16 @@ func drawKeySets(t *rapid.T, m model.Meta) []model.Object {
 		list = append(list, k)
 	}
 	return list
+}
+
+// drawSelection draws workloads by labels, by Gateways of the Gateway API, or, as after a mistake,
+// by both.
+func drawSelection(t *rapid.T) model.Selection {
+	s := model.Selection{Selector: drawPolicySelector(t)}
+	if rarely(t, 2, "attached") {
+		s.Gateways = one(t, "gateways", []string{"g"}, []string{"g", "h"}, []string{"h"})
+	}
+	return s
 }
 
 func drawPolicySelector(t *rapid.T) model.Labels {

@@ -54,6 +54,13 @@ func (p *pools) ingested(o model.Object) model.Object {
 		for i := range o.Servers {
 			o.Servers[i].TLS = p.serverTLS.Canonical(o.Servers[i].TLS)
 		}
+	case *model.KubernetesGateway:
+		for i := range o.Listeners {
+			o.Listeners[i].TLS = p.serverTLS.Canonical(o.Listeners[i].TLS)
+		}
+	case *model.AttachedRoute:
+		each(o.HTTP, p.httpRoute)
+		each(o.TCP, p.tcpRoutes.Canonical)
 	case *model.RequestAuthentication:
 		each(o.Rules, p.tokens.Canonical)
 	case *model.MeshConfig:

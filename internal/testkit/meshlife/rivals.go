@@ -73,7 +73,11 @@ func (h *History) rival(t *rapid.T, kind kinds.Kind, victim model.Object, age in
 
 // contestedWithin tells whether only objects of one namespace contest something.
 func contestedWithin(kind kinds.Kind) bool {
-	return kind == kinds.DestinationRule || kind == kinds.Sidecar || kind == kinds.PeerAuthentication
+	return slices.Contains(
+		[]kinds.Kind{
+			kinds.DestinationRule, kinds.Sidecar, kinds.PeerAuthentication, kinds.Telemetry, kinds.ProxyConfig,
+		}, kind,
+	)
 }
 
 // claim makes o contest what other has.
@@ -89,6 +93,10 @@ func claim(o, other model.Object) {
 		o.Selector = other.(*model.Sidecar).Selector
 	case *model.PeerAuthentication:
 		o.Selector = other.(*model.PeerAuthentication).Selector
+	case *model.Telemetry:
+		o.Selection = other.(*model.Telemetry).Selection
+	case *model.ProxyConfig:
+		o.Selector = other.(*model.ProxyConfig).Selector
 	case *model.Gateway:
 		o.Selector = other.(*model.Gateway).Selector
 		o.Servers = Clone(other.(*model.Gateway).Servers)

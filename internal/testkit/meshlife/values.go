@@ -19,8 +19,10 @@ var (
 	names      = []string{"a", "b", "c"}
 	secrets    = []string{"a", "b", "a-cacert"}
 	accounts   = []string{"", "x", "x", "y"} // pods always have one
-	created    = []int64{0, 10, 20, 30}
-	labelSets  = []model.Labels{
+	// deployedAccounts are those of pods: among them that of the workloads of a Gateway "a".
+	deployedAccounts = append(slices.Clone(accounts[1:]), "a-istio")
+	created          = []int64{0, 10, 20, 30}
+	labelSets        = []model.Labels{
 		{}, model.LabelsOf(map[string]string{"app": "a"}), model.LabelsOf(map[string]string{"version": "v1"}),
 		model.LabelsOf(map[string]string{"app": "b", "version": "v2"}),
 		model.LabelsOf(map[string]string{"app": "a", "version": "v1"}),
@@ -28,6 +30,8 @@ var (
 	// podLabels are those that workloads have beside what selects them.
 	podLabels = append(slices.Clone(labelSets), labelSets[1],
 		model.LabelsOf(map[string]string{"app": "a", model.DrainingLabel: "true"}),
+		model.LabelsOf(map[string]string{"app": "a", "version": "v1", model.GatewayNameLabel: "g"}),
+		model.LabelsOf(map[string]string{"app": "a", model.GatewayNameLabel: "a"}),
 		model.LabelsOf(map[string]string{model.TLSModeLabel: model.TLSModeIstio}),
 		model.LabelsOf(map[string]string{"app": "a", model.TLSModeLabel: model.TLSModeIstio}),
 		model.LabelsOf(map[string]string{"app": "a", "version": "v1", model.TLSModeLabel: model.TLSModeIstio}),

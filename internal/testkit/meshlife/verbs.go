@@ -77,14 +77,18 @@ var (
 		kinds.Sidecar,
 		kinds.Gateway,
 		kinds.PeerAuthentication,
+		kinds.Telemetry,
+		kinds.ProxyConfig,
 	}
 	labelled = []kinds.Kind{kinds.Pod, kinds.WorkloadEntry, kinds.Namespace, kinds.Service, kinds.ServiceEntry,
 		kinds.DestinationRule, kinds.Sidecar, kinds.Gateway,
-		kinds.AuthorizationPolicy, kinds.PeerAuthentication, kinds.RequestAuthentication, kinds.Ingress}
+		kinds.AuthorizationPolicy, kinds.PeerAuthentication, kinds.RequestAuthentication, kinds.Telemetry,
+		kinds.ProxyConfig, kinds.Ingress}
 	// renamed are kinds whose names say nothing of what they are for.
 	renamed = []kinds.Kind{kinds.ServiceEntry, kinds.VirtualService, kinds.DestinationRule, kinds.Sidecar,
 		kinds.Gateway, kinds.EndpointSlice,
-		kinds.AuthorizationPolicy, kinds.PeerAuthentication, kinds.RequestAuthentication}
+		kinds.AuthorizationPolicy, kinds.PeerAuthentication, kinds.RequestAuthentication, kinds.Telemetry,
+		kinds.ProxyConfig}
 )
 
 // Kinds are those that it can happen to.
@@ -199,6 +203,10 @@ func (h *History) relabel(t *rapid.T, kind kinds.Kind) []Update {
 		case *model.PeerAuthentication:
 			o.Selector = labels
 		case *model.RequestAuthentication:
+			o.Selector = labels
+		case *model.Telemetry:
+			o.Selector = labels
+		case *model.ProxyConfig:
 			o.Selector = labels
 		case *model.Gateway:
 			o.Selector = labels

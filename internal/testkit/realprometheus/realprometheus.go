@@ -51,6 +51,11 @@ func Start(t testing.TB, config string) *Server {
 	return s
 }
 
+// At returns one that somebody else has started.
+func At(t testing.TB, address string) *Server {
+	return &Server{t: t, Began: time.Now(), Address: address}
+}
+
 // Get asks the API: "query", "query_range" and their like, and decodes the field "data" of the
 // answer. It reports false while Prometheus has not started. What Prometheus refuses is an error.
 func (s *Server) Get(ctx context.Context, what string, q url.Values, data any) (bool, error) {

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -79,15 +80,26 @@ func TestPolicyCases(t *testing.T) {
 func (c policyCase) require(t *testing.T, in authz.Input, described policyCall, want bool) {
 	t.Helper()
 	made := described.call()
-	require.Equal(t, want, allowed(t, in, made), "the filters: %s\n%+v", c.Why, made)
-	policies, domains := slices.Collect(in.Policies.All()), slices.Collect(in.TrustDomains.All())
-	report := documented(policies, domains, made)
+	got := evaluated(t, in, made)
+	require.Equal(t, want, got.Outcome == policy.Allowed, "the filters: %s\n%+v\n%s", c.Why, made, got)
+	report := policy.Decide(policiesOf(in), slices.Collect(in.TrustDomains.All()), made)
 	require.Equal(t, want, report.Outcome == policy.Allowed, "the interpreter: %s\n%+v\n%s", c.Why, made, report)
 	for _, p := range report.Policies {
 		for _, r := range p.Rules {
 			require.Equal(t, r.Matches, len(r.Failed) == 0, "a rule matches, or says why not: %+v", r)
 		}
 	}
+}
+
+// policiesOf are the policies of an input as objects.
+func policiesOf(in authz.Input) (all []*model.AuthorizationPolicy) {
+	for p := range in.Policies.All() {
+		all = append(all, &model.AuthorizationPolicy{
+			Meta:   model.Meta{Namespace: p.Namespace, Name: p.Name},
+			Action: p.Action, DryRun: p.DryRun, Provider: p.Provider, Rules: p.Rules,
+		})
+	}
+	return all
 }
 
 // manifests are the policies as documents. JSON is YAML too.
@@ -108,27 +120,28 @@ func (c policyCase) manifests(t *testing.T) []byte {
 	return []byte(strings.Join(documents, "\n---\n"))
 }
 
-func (d policyCall) call() call {
+func (d policyCall) call() policy.Call {
 	ip := cmp.Or(d.IP, "10.0.0.1")
-	c := call{
-		http:        !d.TCP,
-		source:      netip.MustParseAddr(ip),
-		remote:      netip.MustParseAddr(cmp.Or(d.Remote, ip)),
-		destination: netip.MustParseAddr("10.0.0.9"),
-		port:        cmp.Or(d.Port, "80"),
-		sni:         d.SNI,
-		headers:     d.Headers,
+	port, _ := strconv.ParseUint(cmp.Or(d.Port, "80"), 10, 16)
+	c := policy.Call{
+		TCP:         d.TCP,
+		Source:      netip.MustParseAddr(ip),
+		Remote:      netip.MustParseAddr(cmp.Or(d.Remote, ip)),
+		Destination: netip.MustParseAddr("10.0.0.9"),
+		Port:        uint16(port),
+		SNI:         d.SNI,
+		Headers:     d.Headers,
 	}
 	if !d.TCP {
-		c.host, c.method, c.path = cmp.Or(d.Host, "a.test"), cmp.Or(d.Method, "GET"), cmp.Or(d.Path, "/")
+		c.Host, c.Method, c.Path = cmp.Or(d.Host, "a.test"), cmp.Or(d.Method, "GET"), cmp.Or(d.Path, "/")
 	}
 	switch from := cmp.Or(d.From, "shop/web"); {
 	case from == "plaintext":
 	case strings.HasPrefix(from, model.IdentityScheme):
-		c.identity = from
+		c.Identity = from
 	default:
 		namespace, account, _ := strings.Cut(from, "/")
-		c.identity = model.IdentityOf("cluster.local", namespace, account)
+		c.Identity = model.IdentityOf("cluster.local", namespace, account)
 	}
 	return c
 }

@@ -2,6 +2,7 @@
 // filters. Its functions are pure, and equal inputs have equal bytes in any process.
 //
 //	Input ──► HTTP  filters of requests, in front of those that routes configure
+//	      ──► Resource  the same as one resource, which a listener names
 //	      ──► TCP   filters of connections that are not HTTP
 //
 // The order is that of Istio: policies with CUSTOM ask their providers first, then tokens are

@@ -1,6 +1,7 @@
 package authz
 
 import (
+	"net/url"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -13,19 +14,33 @@ import (
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
-// customPolicy begins the names of rules that ask a provider. The rules stand in a filter that
-// refuses nothing and leaves the name of the rule that matched. The provider's filter is in force
-// if the name begins so.
-func customPolicy(provider *model.ExtAuthz) string { return "istio-ext-authz-" + provider.Name + "-" }
+// What the names of rules that ask a provider begin with, before its name: as in Istio, and of
+// those that ask after tokens are verified.
+const (
+	earlyCustom = "istio-ext-authz-"
+	lateCustom  = "istio-ext-authz+token-"
+)
 
-// httpCheck asks a provider about a request.
-func httpCheck(of *model.ExtAuthz) *httpextauthzv3.ExtAuthz {
+// prefix begins the names of the rules of a check. The rules stand in a filter that refuses nothing
+// and leaves the name of the rule that matched. The provider's filter is in force if the name
+// begins with the prefix and what follows it in all names, "ns[". No prefix with this is how that
+// of another check begins, because the escaped name has no bracket.
+func (c check) prefix() string {
+	if c.late {
+		return lateCustom + url.PathEscape(c.provider.Name) + "-"
+	}
+	return earlyCustom + url.PathEscape(c.provider.Name) + "-"
+}
+
+// http asks the provider about a request.
+func (c check) http() *httpextauthzv3.ExtAuthz {
+	of := c.provider
 	check := &httpextauthzv3.ExtAuthz{
 		TransportApiVersion:   corev3.ApiVersion_V3,
 		FailureModeAllow:      of.FailOpen,
 		ClearRouteCache:       of.ClearRouteCache,
 		WithRequestBody:       body(of),
-		FilterEnabledMetadata: matched(pb.RBACFilter, of),
+		FilterEnabledMetadata: c.matched(pb.RBACFilter),
 	}
 	if of.StatusOnError != 0 {
 		check.StatusOnError = &typev3.HttpStatus{Code: typev3.StatusCode(of.StatusOnError)}
@@ -39,20 +54,24 @@ func httpCheck(of *model.ExtAuthz) *httpextauthzv3.ExtAuthz {
 	return check
 }
 
-// tcpCheck asks a provider about a connection.
-func tcpCheck(of *model.ExtAuthz) *tcpextauthzv3.ExtAuthz {
+// tcp asks the provider about a connection.
+func (c check) tcp() *tcpextauthzv3.ExtAuthz {
+	of := c.provider
 	return &tcpextauthzv3.ExtAuthz{
 		StatPrefix:            tcpPrefix,
 		TransportApiVersion:   corev3.ApiVersion_V3,
 		FailureModeAllow:      of.FailOpen,
 		GrpcService:           grpcService(of),
-		FilterEnabledMetadata: matched(tcpRBAC, of),
+		FilterEnabledMetadata: c.matched(tcpRBAC),
 	}
 }
 
-// matched matches calls for which a rule that asks the provider matched.
-func matched(filter string, provider *model.ExtAuthz) *matcherv3.MetadataMatcher {
-	name := &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: customPolicy(provider)}}
+// matched matches calls for which a rule of the check matched; nil matches every call.
+func (c check) matched(filter string) *matcherv3.MetadataMatcher {
+	if c.asksAlways() {
+		return nil
+	}
+	name := &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: c.prefix() + "ns["}}
 	return pb.Metadata(filter, []string{customPrefix + "shadow_effective_policy_id"}, pb.TextValue(name))
 }
 
@@ -90,7 +109,7 @@ func httpService(of *model.ExtAuthz) *httpextauthzv3.HttpService {
 		service.AuthorizationRequest = &httpextauthzv3.AuthorizationRequest{}
 		for _, h := range of.AddHeaders {
 			service.AuthorizationRequest.HeadersToAdd = append(service.AuthorizationRequest.HeadersToAdd,
-				&corev3.HeaderValue{Key: h.Name, Value: h.Value})
+				&corev3.HeaderValue{Key: h.Name, Value: h.Value.Text()})
 		}
 	}
 	if len(of.UpstreamOnAllow)+len(of.DownstreamOnDeny)+len(of.DownstreamOnAllow) > 0 {

@@ -3,6 +3,7 @@ package authz
 import (
 	"slices"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	httprbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
@@ -39,19 +40,52 @@ func HTTP(in Input) []*hcmv3.HttpFilter {
 	if in.Closed {
 		add(pb.RBACFilter, pb.DenyAll())
 	}
-	for _, c := range in.checks(false) {
-		add(pb.RBACFilter, &httprbacv3.RBAC{ShadowRules: c.rules, ShadowRulesStatPrefix: customPrefix})
-		add(httpExtAuthz, httpCheck(c.provider))
+	ask := func(late bool) {
+		for _, c := range in.checks(false) {
+			if c.late != late {
+				continue
+			}
+			if !c.asksAlways() {
+				add(pb.RBACFilter, &httprbacv3.RBAC{ShadowRules: c.rules, ShadowRulesStatPrefix: customPrefix})
+			}
+			add(httpExtAuthz, c.http())
+		}
 	}
+	ask(false)
 	if tokens := in.tokens(); tokens != nil {
 		add(pb.TokenFilter, tokens)
 	}
+	ask(true)
 	for _, d := range in.decisions(false) {
 		add(pb.RBACFilter, &httprbacv3.RBAC{
 			Rules: d.enforced, ShadowRules: d.dry, ShadowRulesStatPrefix: d.dryPrefix(),
 		})
 	}
 	return filters
+}
+
+// FitsResource reports whether the filters of requests may be one resource. Envoy goes on behind a
+// list when an authorizer in it has answered, so filters behind an authorizer would not be asked.
+func FitsResource(in Input) bool {
+	filters := HTTP(in)
+	i := slices.IndexFunc(filters, func(f *hcmv3.HttpFilter) bool { return f.GetName() == httpExtAuthz })
+	return i < 0 || i == len(filters)-1
+}
+
+// Resource returns the filters of requests as one resource (ECDS), which Envoy replaces at once.
+// FitsResource has to hold. Policies that come to no filter come to one that accepts everything, so
+// that a listener may name the resource as long as there are policies.
+func Resource(name string, in Input) *corev3.TypedExtensionConfig {
+	var list []*corev3.TypedExtensionConfig
+	for _, f := range HTTP(in) {
+		list = append(list, &corev3.TypedExtensionConfig{Name: f.GetName(), TypedConfig: f.GetTypedConfig()})
+	}
+	if len(list) == 0 {
+		list = append(list, &corev3.TypedExtensionConfig{
+			Name: pb.RBACFilter, TypedConfig: pb.Any(&httprbacv3.RBAC{}),
+		})
+	}
+	return &corev3.TypedExtensionConfig{Name: name, TypedConfig: pb.Any(pb.ListOfFilters(list))}
 }
 
 // TCP returns the filters of connections that are not HTTP, in their order. Envoy decides when the
@@ -63,10 +97,12 @@ func TCP(in Input) []*listenerv3.Filter {
 		filters = append(filters, &listenerv3.Filter{Name: name, ConfigType: typed})
 	}
 	for _, c := range in.checks(true) {
-		add(tcpRBAC, &tcprbacv3.RBAC{
-			ShadowRules: c.rules, ShadowRulesStatPrefix: customPrefix, StatPrefix: tcpPrefix,
-		})
-		add(tcpExtAuthz, tcpCheck(c.provider))
+		if !c.asksAlways() {
+			add(tcpRBAC, &tcprbacv3.RBAC{
+				ShadowRules: c.rules, ShadowRulesStatPrefix: customPrefix, StatPrefix: tcpPrefix,
+			})
+		}
+		add(tcpExtAuthz, c.tcp())
 	}
 	for _, d := range in.decisions(true) {
 		add(tcpRBAC, &tcprbacv3.RBAC{
@@ -87,11 +123,19 @@ func RefusesConnections(in Input) bool {
 				return true
 			}
 		case rbacv3.RBAC_DENY:
-			for _, p := range d.enforced.GetPolicies() {
-				if p.GetPermissions()[0].GetAny() && p.GetPrincipals()[0].GetAny() {
-					return true
-				}
+			if matchAll(d.enforced) {
+				return true
 			}
+		}
+	}
+	return false
+}
+
+// matchAll reports whether one of the rules matches every call.
+func matchAll(rules *rbacv3.RBAC) bool {
+	for _, p := range rules.GetPolicies() {
+		if p.GetPermissions()[0].GetAny() && p.GetPrincipals()[0].GetAny() {
+			return true
 		}
 	}
 	return false
@@ -100,23 +144,31 @@ func RefusesConnections(in Input) bool {
 // check asks a provider about calls that match rules.
 type check struct {
 	provider *model.ExtAuthz
-	rules    *rbacv3.RBAC
+	// late asks after tokens are verified.
+	late  bool
+	rules *rbacv3.RBAC
 }
 
-// checks returns what the policies with CUSTOM ask, by the order of their first policies. Of
-// connections that are not HTTP only a provider with gRPC can be asked.
+// asksAlways reports whether the provider is asked about every call. Then no filter in front need
+// say whether it is: that costs a tenth of what asking does.
+func (c check) asksAlways() bool { return matchAll(c.rules) }
+
+// checks returns what the policies with CUSTOM ask, by the order of their first policies. Policies
+// with a condition about tokens ask after these are verified, all others before. Of connections
+// that are not HTTP only a provider with gRPC can be asked, and they have no tokens.
 func (in Input) checks(tcp bool) []check {
 	var list []check
 	for p := range in.Policies.All() {
 		if p.Action != model.AuthorizationCustom || p.DryRun || !p.canAsk(tcp) {
 			continue
 		}
-		i := slices.IndexFunc(list, func(c check) bool { return c.provider == p.Provider })
+		late := !tcp && p.readsTokens()
+		i := slices.IndexFunc(list, func(c check) bool { return c.provider == p.Provider && c.late == late })
 		if i < 0 {
 			i = len(list)
-			list = append(list, check{provider: p.Provider, rules: newRules(rbacv3.RBAC_DENY)})
+			list = append(list, check{provider: p.Provider, late: late, rules: newRules(rbacv3.RBAC_DENY)})
 		}
-		translator{tcp: tcp, trustDomains: in.TrustDomains}.add(list[i].rules, p, customPolicy(p.Provider), "")
+		translator{tcp: tcp, trustDomains: in.TrustDomains}.add(list[i].rules, p, list[i].prefix(), "")
 	}
 	return slices.DeleteFunc(list, func(c check) bool { return len(c.rules.GetPolicies()) == 0 })
 }

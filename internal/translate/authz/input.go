@@ -41,6 +41,30 @@ func (p Policy) name(rule *model.AuthorizationRule) string {
 	return "ns[" + p.Namespace + "]-policy[" + p.Name + "]-rule[" + strconv.Itoa(rule.Index) + "]"
 }
 
+// readsTokens reports whether a rule of the policy has a condition about tokens.
+func (p Policy) readsTokens() bool {
+	for rule := range p.rules() {
+		if anyCondition(rule, model.AuthorizationAttribute.IsToken) {
+			return true
+		}
+	}
+	return false
+}
+
+// anyCondition reports whether a rule has a condition on an attribute of some kind.
+func anyCondition(rule *model.AuthorizationRule, is func(model.AuthorizationAttribute) bool) bool {
+	for _, list := range [][]model.AuthorizationConditions{rule.From, rule.To, {rule.When}} {
+		for _, conditions := range list {
+			for _, c := range conditions {
+				if is(c.Attribute) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
 // rules yields the rules of a policy.
 func (p Policy) rules() iter.Seq[*model.AuthorizationRule] {
 	return func(yield func(*model.AuthorizationRule) bool) {

@@ -30,19 +30,7 @@ func (t translator) add(to *rbacv3.RBAC, p Policy, prefix, suffix string) {
 // other connection meets. As in Istio one such condition is enough, even if only one of several
 // alternatives has it.
 func (t translator) matchesNothing(rule *model.AuthorizationRule) bool {
-	if !t.tcp || !t.allows {
-		return false
-	}
-	for _, list := range [][]model.AuthorizationConditions{rule.From, rule.To, {rule.When}} {
-		for _, conditions := range list {
-			for _, c := range conditions {
-				if c.Attribute.IsHTTP() {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	return t.tcp && t.allows && anyCondition(rule, model.AuthorizationAttribute.IsHTTP)
 }
 
 func (t translator) rule(rule *model.AuthorizationRule) *rbacv3.Policy {

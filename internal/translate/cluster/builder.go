@@ -23,6 +23,8 @@ type builder struct {
 	options *httpv3.HttpProtocolOptions
 	speaks  model.Protocol   // what the port says
 	limits  *model.TLSParams // on TLS to the endpoints; nil for Envoy's
+	// exchange is OutboundInput's.
+	exchange bool
 }
 
 func newBuilder(name string, connectTimeout time.Duration) *builder {
@@ -107,6 +109,25 @@ func (b *builder) http2(maxStreams uint32) {
 				Http2ProtocolOptions: h2,
 			},
 		},
+	}
+}
+
+// keepCase has the names of headers in HTTP/1 written as they came, where they are not always in
+// lower case.
+func (b *builder) keepCase(kept bool) {
+	if !kept {
+		return
+	}
+	if of := b.options.GetUseDownstreamProtocolConfig().GetHttpProtocolOptions(); of != nil {
+		of.HeaderKeyFormat = pb.KeptCase()
+	} else if b.speaks == model.HTTP && !b.isHTTP2() {
+		b.http().UpstreamProtocolOptions = &httpv3.HttpProtocolOptions_ExplicitHttpConfig_{
+			ExplicitHttpConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig{
+				ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_HttpProtocolOptions{
+					HttpProtocolOptions: &corev3.Http1ProtocolOptions{HeaderKeyFormat: pb.KeptCase()},
+				},
+			},
+		}
 	}
 }
 

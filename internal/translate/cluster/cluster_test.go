@@ -43,7 +43,7 @@ func TestEffectiveMergesPolicySubsetAndPort(t *testing.T) {
 		policy := rapid.Ptr(rapid.Custom(drawPolicy), true).Draw(rt, "policy")
 		subset := rapid.Ptr(rapid.Custom(drawPolicy), true).Draw(rt, "subset")
 		port := rapid.Uint16Range(1, 4).Draw(rt, "port")
-		got := cluster.Effective(policy, subset, port)
+		got := cluster.Effective(policy, subset, nil, port)
 		require.Empty(rt, got.Ports)
 
 		base := policy
@@ -113,7 +113,7 @@ func TestTLSNeverFailsOpen(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		in := drawOutbound(rt)
 		c := cluster.Outbound(in)
-		want := cluster.Effective(in.Policy, in.SubsetPolicy, in.Port).TLS
+		want := cluster.Effective(in.Policy, in.SubsetPolicy, in.Backend, in.Port).TLS
 		switch {
 		case want == nil:
 			require.Nil(rt, c.GetTransportSocket())
@@ -201,6 +201,7 @@ func TestEqualInputsHaveEqualBytes(t *testing.T) {
 		again := in
 		again.Endpoints = model.NewInterner[model.Endpoint]().List(slices.Collect(in.Endpoints.All()))
 		again.Policy, again.SubsetPolicy = pools.Canonical(in.Policy), pools.Canonical(in.SubsetPolicy)
+		again.Backend = pools.Canonical(in.Backend)
 		for range 3 {
 			require.Equal(rt, encoded(rt, cluster.Outbound(in)), encoded(rt, cluster.Outbound(again)))
 		}

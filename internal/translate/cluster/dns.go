@@ -17,8 +17,7 @@ import (
 
 // How names are looked up; Istio's values. A record's TTL takes precedence over the refresh rate.
 const (
-	dnsRefresh = time.Minute
-	dnsJitter  = 100 * time.Millisecond
+	dnsJitter = 100 * time.Millisecond
 	// dnsUDPQueries is after how many queries a UDP socket is replaced: one that goes bad does not
 	// stay for ever.
 	dnsUDPQueries = 100
@@ -29,14 +28,14 @@ const (
 // The fields are those of Istio, which EnvoyFilters and older proxies know; Envoy 1.40 would rather
 // have the same in a typed cluster extension.
 func (b *builder) dns(
-	kind clusterv3.Cluster_DiscoveryType, stack model.Stack, groups []*endpointv3.LocalityLbEndpoints,
+	kind clusterv3.Cluster_DiscoveryType, in OutboundInput, groups []*endpointv3.LocalityLbEndpoints,
 ) {
 	c := b.cluster
 	c.ClusterDiscoveryType = discovery(kind)
-	c.DnsLookupFamily = lookupFamily(stack)
-	c.DnsRefreshRate = pb.Duration(dnsRefresh) //nolint:staticcheck // see above
-	c.DnsJitter = pb.Duration(dnsJitter)       //nolint:staticcheck // see above
-	c.RespectDnsTtl = true                     //nolint:staticcheck // see above
+	c.DnsLookupFamily = lookupFamily(in.Stack)
+	c.DnsRefreshRate = pb.OptionalDuration(in.DNSRefresh) //nolint:staticcheck // see above
+	c.DnsJitter = pb.Duration(dnsJitter)                  //nolint:staticcheck // see above
+	c.RespectDnsTtl = true                                //nolint:staticcheck // see above
 	c.TypedDnsResolverConfig = &corev3.TypedExtensionConfig{
 		Name:        "envoy.network.dns_resolver.cares",
 		TypedConfig: pb.Any(&caresv3.CaresDnsResolverConfig{UdpMaxQueries: wrapperspb.UInt32(dnsUDPQueries)}),

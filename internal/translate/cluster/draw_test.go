@@ -34,10 +34,12 @@ func drawOutbound(t *rapid.T) cluster.OutboundInput {
 		Rule:         rapid.SampledFrom([]string{"", "default/rule"}).Draw(t, "rule"),
 		Policy:       rapid.Ptr(rapid.Custom(drawPolicy), true).Draw(t, "policy"),
 		SubsetPolicy: rapid.Ptr(rapid.Custom(drawPolicy), true).Draw(t, "subset policy"),
+		Backend:      rapid.Ptr(rapid.Custom(drawPolicy), true).Draw(t, "backend policy"),
 		Endpoints: model.NewInterner[model.Endpoint]().List(
 			rapid.SliceOfN(rapid.Custom(drawEndpoint), 0, 4).Draw(t, "endpoints"),
 		),
 		ConnectTimeout: drawDuration(t),
+		DNSRefresh:     rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute}).Draw(t, "DNS refresh"),
 	}
 }
 

@@ -10,7 +10,19 @@ import "github.com/lateen-mesh/lateen/internal/api/model"
 //     Istio's defaults, it is not inherited (DestinationRule.trafficPolicy.portLevelSettings).
 //   - A subset's policy replaces the destination's field by field, except that its own settings for
 //     the port replace all of it.
-func Effective(policy, subset *model.TrafficPolicy, port uint16) model.TrafficPolicy {
+//   - The TLS that the Service's owner demands (BackendTLSPolicy) holds where neither of them says
+//     anything of TLS, as in Istio. backend is nil for none.
+func Effective(policy, subset, backend *model.TrafficPolicy, port uint16) model.TrafficPolicy {
+	merged := clientPolicy(policy, subset, port)
+	if merged.TLS == nil {
+		demanded, _ := forPort(backend, port)
+		merged.TLS = demanded.TLS
+	}
+	return merged
+}
+
+// clientPolicy is what the clients of a destination say.
+func clientPolicy(policy, subset *model.TrafficPolicy, port uint16) model.TrafficPolicy {
 	merged, _ := forPort(policy, port)
 	over, whole := forPort(subset, port)
 	if whole {

@@ -1,6 +1,8 @@
 package cluster_test
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/source/manifest"
 	"github.com/lateen-mesh/lateen/internal/translate/cluster"
+	"github.com/lateen-mesh/lateen/internal/translate/pb"
 	"github.com/lateen-mesh/lateen/internal/translate/translatetest"
 )
 
@@ -27,11 +30,14 @@ type header struct {
 	Subset                string
 	Gateway, ForwardProxy bool
 	LocalityWeights       bool
+	KeepsCase             bool
 	Forwarded, AutoTLS    bool
+	Exchange              bool
 	Stack                 string
 	Names                 []string
 	TLS                   *model.TLSParams
-	Secured               bool // the credential that the rule wants is there
+	DNSRefresh            metav1.Duration // 0 for the default of a mesh
+	Secured               bool            // the credential that the rule wants is there
 	// Problems tells that the documents have faults, which ingest reports.
 	Problems bool
 
@@ -40,10 +46,12 @@ type header struct {
 		Address, Protocol  string
 		ConnectTimeout     metav1.Duration
 		Intercepted        bool
+		KeepsCase          bool
 		Stack              string // a key of translatetest.Stacks
 	}
 	Passthrough *struct {
 		Inbound, ForwardProxy bool
+		KeepsCase             bool
 		ConnectTimeout        metav1.Duration
 		Stack                 string
 	}
@@ -64,12 +72,14 @@ func TestGolden(t *testing.T) {
 				Protocol:       protocol(t, h.Inbound.Protocol),
 				ConnectTimeout: h.Inbound.ConnectTimeout.Duration,
 				Intercepted:    h.Inbound.Intercepted,
+				KeepsCase:      h.Inbound.KeepsCase,
 				Stack:          translatetest.Stacks[h.Inbound.Stack],
 			})
 		case h.Passthrough != nil:
 			return cluster.Passthrough(cluster.PassthroughInput{
 				Inbound:        h.Passthrough.Inbound,
 				ForwardProxy:   h.Passthrough.ForwardProxy,
+				KeepsCase:      h.Passthrough.KeepsCase,
 				ConnectTimeout: h.Passthrough.ConnectTimeout.Duration,
 				Stack:          translatetest.Stacks[h.Passthrough.Stack],
 			})
@@ -86,7 +96,10 @@ func TestEnvoyTakesEveryGoldenOutput(t *testing.T) {
 	for _, name := range translatetest.Outputs(t) {
 		c := &clusterv3.Cluster{}
 		translatetest.Output(t, name, runnable, c)
-		c.Name = name // cases name the same cluster
+		c.Name = name                                                             // cases name the same cluster
+		c.Filters = slices.DeleteFunc(c.Filters, func(f *clusterv3.Filter) bool { // a stock Envoy has no such filter
+			return f.GetName() == pb.ExchangeFilter
+		})
 		resources.Clusters = append(resources.Clusters, c)
 	}
 	translatetest.RequireValid(t, resources)
@@ -94,7 +107,7 @@ func TestEnvoyTakesEveryGoldenOutput(t *testing.T) {
 
 func (h *header) outbound(t *testing.T, manifests string) cluster.OutboundInput {
 	t.Helper()
-	service, rule := h.read(t, manifests)
+	service, rule, backend := h.read(t, manifests)
 	port, ok := service.Port(h.Port)
 	require.True(t, ok, "the service has no port %d", h.Port)
 	in := cluster.OutboundInput{
@@ -107,14 +120,18 @@ func (h *header) outbound(t *testing.T, manifests string) cluster.OutboundInput 
 		Gateway:         h.Gateway,
 		ForwardProxy:    h.ForwardProxy,
 		LocalityWeights: h.LocalityWeights,
+		KeepsCase:       h.KeepsCase,
 		Secured:         h.Secured,
 		Forwarded:       h.Forwarded,
 		TLS:             h.TLS,
 		AutoTLS:         h.AutoTLS,
+		Exchange:        h.Exchange,
 		Names:           model.NewInterner[string]().List(h.Names),
 		Stack:           translatetest.Stacks[h.Stack],
+		Backend:         backend,
 		Service:         service.Namespace + "/" + service.Name,
 		ConnectTimeout:  model.DefaultMesh().ConnectTimeout,
+		DNSRefresh:      cmp.Or(h.DNSRefresh.Duration, model.DefaultMesh().DNSRefresh),
 	}
 	if service.Kind == kinds.ServiceEntry {
 		in.Service = service.Namespace + "/" + string(service.Host)
@@ -137,7 +154,9 @@ func (h *header) outbound(t *testing.T, manifests string) cluster.OutboundInput 
 	return in
 }
 
-func (h *header) read(t *testing.T, manifests string) (service *model.Service, rule *model.DestinationRule) {
+func (h *header) read(t *testing.T, manifests string) (
+	service *model.Service, rule *model.DestinationRule, backend *model.TrafficPolicy,
+) {
 	t.Helper()
 	documents, problems := manifest.Read("case.yaml", []byte(manifests))
 	converter := convert.New(convert.Options{})
@@ -148,6 +167,10 @@ func (h *header) read(t *testing.T, manifests string) (service *model.Service, r
 			switch o := object.(type) {
 			case *model.Service:
 				service = o
+			case *model.BackendTLSPolicy:
+				backend = &model.TrafficPolicy{TLS: &o.TLS}
+			case *model.CertificateBundle:
+				backend.TLS.Authorities = o.Certificates
 			case *model.DestinationRule:
 				rule = o
 			}
@@ -157,7 +180,7 @@ func (h *header) read(t *testing.T, manifests string) (service *model.Service, r
 		require.Empty(t, problems)
 	}
 	require.NotNil(t, service, "want a Service or a ServiceEntry")
-	return service, rule
+	return service, rule, backend
 }
 
 func protocol(t *testing.T, name string) model.Protocol {

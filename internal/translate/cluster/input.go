@@ -31,6 +31,11 @@ type OutboundInput struct {
 	// Policy and SubsetPolicy are those of the winning DestinationRule, canonical, with port-level
 	// settings still in them.
 	Policy, SubsetPolicy *model.TrafficPolicy
+	// Backend is the TLS that the Service's owner demands of its callers, canonical; nil for none.
+	Backend *model.TrafficPolicy
+	// Presents is the credential with the certificate to present where Backend's TLS is in force;
+	// empty for none.
+	Presents string
 	// Secured tells that the credential is there which the policy in force names; false if it names
 	// none.
 	Secured bool
@@ -52,11 +57,19 @@ type OutboundInput struct {
 	// TLS limits TLS to the endpoints: mutual TLS of the mesh by MeshConfig.meshMTLS, other TLS by
 	// tlsDefaults; nil for Envoy's limits, and for clusters without TLS.
 	TLS *model.TLSParams
+	// Exchange tells peers of the workload, and hears of theirs, on connections in TLS of the mesh
+	// that are not HTTP: the proxy is of Istio's build. It is for ports that may carry bytes.
+	Exchange bool
 	// Forwarded is for connections of the mesh that a gateway hands on as they are: the cluster has
 	// the name that they ask for (ServerName), and adds no TLS to theirs.
 	Forwarded bool
 	// ConnectTimeout is the mesh's default; 0 leaves Envoy's.
 	ConnectTimeout time.Duration
+	// DNSRefresh is how often names are looked up whose answer has no TTL; it is for clusters that
+	// look names up. 0 leaves Envoy's, of five seconds.
+	DNSRefresh time.Duration
+	// KeepsCase writes the names of headers in HTTP/1 as they came.
+	KeepsCase bool
 }
 
 // InboundInput is the cluster of one of the workload's own ports, "inbound|<port>||".
@@ -66,6 +79,7 @@ type InboundInput struct {
 	EndpointPort   uint16 // 0 for a unix path
 	Protocol       model.Protocol
 	ConnectTimeout time.Duration
+	KeepsCase      bool // of the names of headers in HTTP/1
 	// Intercepted calls without an Address go to their original destination. Those to the pod's own
 	// address come from an address by which what intercepts calls tells them from the workload's
 	// own.
@@ -82,5 +96,6 @@ type PassthroughInput struct {
 	// listener.HTTPInput.ProxyUnknown.
 	ForwardProxy   bool
 	ConnectTimeout time.Duration
+	KeepsCase      bool        // of the names of headers in HTTP/1
 	Stack          model.Stack // of the workload, for Inbound
 }

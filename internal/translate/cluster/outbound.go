@@ -2,7 +2,6 @@ package cluster
 
 import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
@@ -15,19 +14,23 @@ import (
 // requests. close_connections_on_host_health_failure would cut TCP connections that still work, and
 // ignore_health_on_host_removal is about active health checks.
 func Outbound(in OutboundInput) *clusterv3.Cluster {
-	policy := Effective(in.Policy, in.SubsetPolicy, in.Port)
+	policy := Effective(in.Policy, in.SubsetPolicy, in.Backend, in.Port)
+	if in.Presents != "" {
+		policy.TLS = presenting(policy.TLS, in.Presents)
+	}
 	name := Name(in.Port, in.Subset, in.Host)
 	if in.Forwarded {
 		name, policy.TLS = ServerName(in.Port, in.Subset, in.Host), nil
 	}
 	b := newBuilder(name, in.ConnectTimeout)
-	b.limits = in.TLS
+	b.limits, b.exchange = in.TLS, in.Exchange
 	b.cluster.Metadata = metadata(in)
 	b.cluster.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{}
 	if !usable(policy.TLS, in.Secured) {
 		return b.closed()
 	}
 	b.protocol(in.spoken(), policy.Pool)
+	b.keepCase(in.KeepsCase)
 	b.pool(policy.Pool)
 	b.outlier(policy.Outlier)
 	if !b.discover(in, policy.LB) {
@@ -58,7 +61,7 @@ func (b *builder) discover(in OutboundInput, lb *model.LoadBalancer) bool {
 		b.forwardProxy()
 		return true
 	case in.Resolution == model.Passthrough && in.ForwardProxy:
-		b.dns(clusterv3.Cluster_LOGICAL_DNS, in.Stack, hostItself(in.Host, in.Port))
+		b.dns(clusterv3.Cluster_LOGICAL_DNS, in, hostItself(in.Host, in.Port))
 	case in.Resolution == model.Passthrough || (lb != nil && lb.Kind == model.PassthroughLB):
 		b.originalDestination()
 		return true
@@ -67,7 +70,7 @@ func (b *builder) discover(in OutboundInput, lb *model.LoadBalancer) bool {
 		if len(groups) == 0 {
 			return false
 		}
-		b.dns(dnsKind(in.Resolution, groups), in.Stack, groups)
+		b.dns(dnsKind(in.Resolution, groups), in, groups)
 	default:
 		b.eds()
 		b.weigh(in.LocalityWeights)
@@ -81,11 +84,7 @@ func (b *builder) discover(in OutboundInput, lb *model.LoadBalancer) bool {
 // its old endpoints until the new ones are there, where a timeout would take it live with none.
 func (b *builder) eds() {
 	b.cluster.ClusterDiscoveryType = discovery(clusterv3.Cluster_EDS)
-	b.cluster.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: &corev3.ConfigSource{
-		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
-		ResourceApiVersion:    corev3.ApiVersion_V3,
-		InitialFetchTimeout:   pb.Duration(0),
-	}}
+	b.cluster.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: pb.OverADSWithoutTimeout()}
 }
 
 // weigh shares calls out by the weights of localities, where these have some; without, all

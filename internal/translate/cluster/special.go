@@ -21,6 +21,7 @@ const passthroughIdle = 5 * time.Minute
 func Inbound(in InboundInput) *clusterv3.Cluster {
 	b := newBuilder(InboundName(in.Port), in.ConnectTimeout)
 	b.protocol(in.Protocol, nil)
+	b.keepCase(in.KeepsCase)
 	b.pool(nil)
 	if in.Intercepted && (in.Address == "" || in.Address == model.OwnPod) {
 		b.fromInside(in.Stack)
@@ -67,6 +68,7 @@ func Passthrough(in PassthroughInput) *clusterv3.Cluster {
 	if in.Inbound {
 		b := newBuilder(InboundPassthroughName, in.ConnectTimeout)
 		b.followClient()
+		b.keepCase(in.KeepsCase)
 		b.pool(nil)
 		b.fromInside(in.Stack)
 		b.originalDestination()
@@ -74,6 +76,7 @@ func Passthrough(in PassthroughInput) *clusterv3.Cluster {
 	}
 	b := newBuilder(PassthroughName, in.ConnectTimeout)
 	b.followClient()
+	b.keepCase(in.KeepsCase)
 	b.pool(&model.ConnectionPool{IdleTimeout: passthroughIdle})
 	if in.ForwardProxy {
 		b.forwardProxy()

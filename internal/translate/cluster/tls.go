@@ -26,7 +26,7 @@ func usable(t *model.ClientTLS, secured bool) bool {
 	case t == nil || t.Mode == model.Disable || t.Mode == model.Simple || t.Mode == model.IstioMutual:
 		return true
 	case t.Mode == model.Mutual:
-		return t.Credential != "" || t.CertFile != "" && t.KeyFile != ""
+		return t.Certificate != "" || t.Credential != "" || t.CertFile != "" && t.KeyFile != ""
 	}
 	return false
 }
@@ -46,6 +46,10 @@ func (b *builder) tls(t *model.ClientTLS, sni string) {
 	check(t, common)
 	switch {
 	case t.Mode != model.Mutual:
+	case t.Certificate != "":
+		common.TlsCertificateSdsSecretConfigs = []*tlsv3.SdsSecretConfig{
+			pb.SecretOverADS(model.SecretName(t.Certificate)),
+		}
 	case t.Credential != "":
 		common.TlsCertificateSdsSecretConfigs = []*tlsv3.SdsSecretConfig{
 			pb.SecretOverADS(model.SecretName(t.Credential)),
@@ -62,12 +66,24 @@ func (b *builder) tls(t *model.ClientTLS, sni string) {
 	b.secure(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: t.SNI})
 }
 
+// presenting is TLS with a certificate of the client's own.
+func presenting(t *model.ClientTLS, credential string) *model.ClientTLS {
+	if t == nil || t.Mode != model.Simple {
+		return t
+	}
+	with := *t
+	with.Mode, with.Certificate = model.Mutual, credential
+	return &with
+}
+
 // meshALPN are the protocols (ALPN) by which a proxy of the mesh tells another one that it calls,
 // and what the connection carries, as Istio's proxies do. So a server tells requests from bytes on
 // a port that does not say what it speaks. Such a port is called for requests: who calls it for
 // bytes says so for the connection (listener.Chain.Bytes).
 func (b *builder) meshALPN() []string {
 	switch {
+	case !b.speaks.IsHTTP() && b.speaks != model.Auto && b.exchange:
+		return []string{pb.ExchangeProtocol, "istio"}
 	case !b.speaks.IsHTTP() && b.speaks != model.Auto:
 		return []string{"istio"}
 	case b.isHTTP2():
@@ -99,6 +115,9 @@ func (b *builder) meshTLS(t *model.ClientTLS, sni string) {
 		}),
 	}
 	b.secure(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: cmp.Or(t.SNI, sni)})
+	if b.exchange {
+		b.cluster.Filters = []*clusterv3.Filter{{Name: pb.ExchangeFilter, TypedConfig: pb.ConnectionExchange()}}
+	}
 }
 
 // autoTLS is mutual TLS of the mesh with the endpoints that say that they take it. Plaintext is
@@ -157,17 +176,17 @@ func check(t *model.ClientTLS, common *tlsv3.CommonTlsContext) {
 	)
 }
 
-// validation is how the server's certificate is checked: against an authority, and for the rule's
+// validation is how the server's certificate is checked: against authorities, and for the rule's
 // names if it has any.
 func validation(t *model.ClientTLS) *tlsv3.CertificateValidationContext {
 	if t.InsecureSkipVerify {
 		return &tlsv3.CertificateValidationContext{}
 	}
-	ca := t.CAFile
-	if ca == "" {
-		ca = SystemCAFile
+	authorities := pb.File(cmp.Or(t.CAFile, SystemCAFile))
+	if t.Authorities != "" {
+		authorities = pb.InlineText(t.Authorities)
 	}
-	v := &tlsv3.CertificateValidationContext{TrustedCa: pb.File(ca)}
+	v := &tlsv3.CertificateValidationContext{TrustedCa: authorities}
 	v.MatchTypedSubjectAltNames = pb.AnyName(t.SubjectAltNames)
 	return v
 }

@@ -6,6 +6,7 @@ import (
 	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	filelogv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/file/v3"
+	celv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/filters/cel/v3"
 	grpclogv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/grpc/v3"
 	otellogv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/open_telemetry/v3"
 	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
@@ -59,6 +60,7 @@ func (c Common) accessLog() []*accesslogv3.AccessLog {
 		name, config := logger(of)
 		logs = append(logs, &accesslogv3.AccessLog{
 			Name:       name,
+			Filter:     logFilter(of.Filter),
 			ConfigType: &accesslogv3.AccessLog_TypedConfig{TypedConfig: pb.Any(config)},
 		})
 	}
@@ -70,11 +72,37 @@ func (c Common) accessLog() []*accesslogv3.AccessLog {
 func (c Common) unmatchedLog() []*accesslogv3.AccessLog {
 	logs := c.accessLog()
 	for _, l := range logs {
-		l.Filter = &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_ResponseFlagFilter{
+		unmatched := &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_ResponseFlagFilter{
 			ResponseFlagFilter: &accesslogv3.ResponseFlagFilter{Flags: []string{"NR"}},
 		}}
+		l.Filter = both(l.GetFilter(), unmatched)
 	}
 	return logs
+}
+
+// both logs what two filters take, of which the first may be nil.
+func both(a, b *accesslogv3.AccessLogFilter) *accesslogv3.AccessLogFilter {
+	if a == nil {
+		return b
+	}
+	return &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_AndFilter{
+		AndFilter: &accesslogv3.AndFilter{Filters: []*accesslogv3.AccessLogFilter{a, b}},
+	}}
+}
+
+// logFilter logs what an expression in CEL is true for; nil for an empty one.
+func logFilter(expression string) *accesslogv3.AccessLogFilter {
+	if expression == "" {
+		return nil
+	}
+	return &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_ExtensionFilter{
+		ExtensionFilter: &accesslogv3.ExtensionFilter{
+			Name: "envoy.access_loggers.extension_filters.cel",
+			ConfigType: &accesslogv3.ExtensionFilter_TypedConfig{
+				TypedConfig: pb.Any(&celv3.ExpressionFilter{Expression: expression}),
+			},
+		},
+	}}
 }
 
 func logger(of *model.AccessLog) (string, proto.Message) {

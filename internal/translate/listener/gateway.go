@@ -3,7 +3,6 @@ package listener
 import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
@@ -17,6 +16,7 @@ import (
 // chain takes is closed.
 func Gateway(in GatewayInput) *listenerv3.Listener {
 	common := in.Common.with(in.Guard)
+	common.ofGateway = true
 	common.TrustDomains = nil // clients with a certificate may be of another mesh that is trusted
 	address, more := wildcardAddresses(common.Stack.GatewayWildcards(), in.Port)
 	l := &listenerv3.Listener{
@@ -47,8 +47,11 @@ func Gateway(in GatewayInput) *listenerv3.Listener {
 			l.DefaultFilterChain = chain
 		}
 	}
+	if common.Topology.ProxyProtocol {
+		l.ListenerFilters = append(l.ListenerFilters, proxyProtocol())
+	}
 	if taken.bySNI {
-		l.ListenerFilters = []*listenerv3.ListenerFilter{tlsInspector()}
+		l.ListenerFilters = append(l.ListenerFilters, tlsInspector())
 	}
 	if len(l.FilterChains) == 0 && l.DefaultFilterChain != nil {
 		l.FilterChains, l.DefaultFilterChain = []*listenerv3.FilterChain{l.DefaultFilterChain}, nil
@@ -73,7 +76,7 @@ func (in *GatewayInput) serverChain(server ServerChain, common Common) *listener
 		chain = in.http(server.RouteTable, common)
 	} else {
 		server.Closed = server.Closed || common.guard.closes()
-		chain.Filters = common.guard.tcp(server.filters(in.Name, common)...)
+		chain.Filters = server.filters(in.Name, common)
 	}
 	if server.TLS != nil && !server.Closed {
 		chain.TransportSocket = server.terminate(common)
@@ -86,11 +89,8 @@ func (in *GatewayInput) http(table string, common Common) *listenerv3.FilterChai
 	manager := common.manager("outbound_" + in.Name + ";")
 	manager.RouteSpecifier = overRDS(table)
 	manager.UseRemoteAddress = wrapperspb.Bool(true)
-	manager.ServerName = serverName
-	manager.ForwardClientCertDetails = hcmv3.HttpConnectionManager_SANITIZE_SET
-	manager.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{
-		Subject: wrapperspb.Bool(true), Cert: true, Dns: true, Uri: true,
-	}
-	manager.HttpFilters = common.guard.http(common.httpFilters(false))
+	common.namesServer(manager, serverName)
+	behind(common.Topology, manager)
+	manager.HttpFilters = common.hearPeer(common.guard.http(common.httpFilters(false)))
 	return httpChain(manager)
 }

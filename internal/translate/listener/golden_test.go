@@ -1,12 +1,16 @@
 package listener_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	httprbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcprbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/rbac/v3"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
@@ -35,6 +39,9 @@ type goldenInput struct {
 type goldenCommon struct {
 	AccessLogs  []*model.AccessLog
 	Metrics     listener.Metrics
+	Tracing     model.Tracing
+	Topology    model.GatewayTopology
+	Headers     model.ProxyHeaders
 	IdleTimeout metav1.Duration
 	HTTP10      bool
 	Stack       string // a key of translatetest.Stacks
@@ -86,7 +93,6 @@ type goldenInbound struct {
 	Name, Bind, Protocol, Cluster string
 	Port                          uint16
 	Refuses, TakesTLS             bool
-	AllTLS                        bool
 }
 
 type goldenVirtual struct {
@@ -108,7 +114,7 @@ type goldenChain struct {
 	SNI, Prefixes            []string
 	Targets                  []listener.WeightedTarget
 	Closed, HashSource       bool
-	OfMesh                   bool
+	OfMesh, Bytes            bool
 	ForwardPort              uint16
 	IdleTimeout, MaxDuration metav1.Duration
 }
@@ -123,10 +129,14 @@ func TestGolden(t *testing.T) {
 
 func TestEnvoyTakesEveryGoldenOutput(t *testing.T) {
 	runnable := translatetest.Runnable(t)
-	resources := &bootstrapv3.Bootstrap_StaticResources{}
+	resources := &bootstrapv3.Bootstrap_StaticResources{Clusters: []*clusterv3.Cluster{
+		{Name: "outbound|8126||dd.observability.svc.cluster.local"}, // Envoy looks for those of tracers
+		{Name: "outbound|9411||zipkin.istio-system.svc.cluster.local"},
+	}}
 	for i, name := range translatetest.Outputs(t) {
 		l := &listenerv3.Listener{}
 		translatetest.Output(t, name, runnable, l)
+		withoutIstioFilters(t, l)
 		l.Name = name
 		l.Address.GetSocketAddress().PortSpecifier = port(20000 + i)
 		for _, more := range l.GetAdditionalAddresses() {
@@ -137,11 +147,34 @@ func TestEnvoyTakesEveryGoldenOutput(t *testing.T) {
 	translatetest.RequireValid(t, resources)
 }
 
+// withoutIstioFilters removes the filters that a stock Envoy does not have.
+func withoutIstioFilters(t *testing.T, l *listenerv3.Listener) {
+	t.Helper()
+	istio := func(name string) bool { return strings.HasPrefix(name, "istio.") }
+	for _, chain := range l.GetFilterChains() {
+		chain.Filters = slices.DeleteFunc(chain.Filters, func(f *listenerv3.Filter) bool { return istio(f.GetName()) })
+		for _, f := range chain.GetFilters() {
+			manager := &hcmv3.HttpConnectionManager{}
+			if !f.GetTypedConfig().MessageIs(manager) {
+				continue
+			}
+			require.NoError(t, f.GetTypedConfig().UnmarshalTo(manager))
+			manager.HttpFilters = slices.DeleteFunc(manager.HttpFilters, func(f *hcmv3.HttpFilter) bool {
+				return istio(f.GetName())
+			})
+			f.ConfigType = &listenerv3.Filter_TypedConfig{TypedConfig: pb.Any(manager)}
+		}
+	}
+}
+
 func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 	t.Helper()
 	common := &listener.Common{
 		AccessLogs:   in.Common.AccessLogs,
 		Metrics:      in.Common.Metrics,
+		Tracing:      in.Common.Tracing,
+		Topology:     in.Common.Topology,
+		Headers:      in.Common.Headers,
 		IdleTimeout:  in.Common.IdleTimeout.Duration,
 		HTTP10:       in.Common.HTTP10,
 		Stack:        translatetest.Stacks[in.Common.Stack],
@@ -189,7 +222,7 @@ func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 func (in *goldenInbound) port(t *testing.T) listener.InboundPort {
 	return listener.InboundPort{
 		Name: in.Name, Port: in.Port, Protocol: protocol(t, in.Protocol), Cluster: in.Cluster, Refuses: in.Refuses,
-		TakesTLS: in.TakesTLS, AllTLS: in.AllTLS,
+		TakesTLS: in.TakesTLS,
 	}
 }
 
@@ -217,6 +250,7 @@ func (c *goldenChain) chain() listener.Chain {
 		Prefixes:    words.List(c.Prefixes),
 		Closed:      c.Closed,
 		OfMesh:      c.OfMesh,
+		Bytes:       c.Bytes,
 		HashSource:  c.HashSource,
 		ForwardPort: c.ForwardPort,
 		Targets:     model.NewInterner[listener.WeightedTarget]().List(c.Targets),

@@ -3,6 +3,7 @@ package listener
 import (
 	"slices"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -15,6 +16,9 @@ import (
 type Guard struct {
 	// HTTP are filters of requests, and TCP those of other connections, in their order.
 	HTTP, TCP []Filter
+	// Apart, unless it is empty, is the name of the resource (ECDS) that the filters of requests
+	// are, in place of HTTP.
+	Apart string
 	// ClosesTCP closes connections that are not HTTP. Envoy's filters look at a connection when its
 	// first bytes come, and a server that speaks first is faster.
 	ClosesTCP bool
@@ -33,6 +37,9 @@ func (f Filter) config() *anypb.Any { return &anypb.Any{TypeUrl: f.Type, Value: 
 func (g *Guard) http(filters []*hcmv3.HttpFilter) []*hcmv3.HttpFilter {
 	if g == nil {
 		return filters
+	}
+	if g.Apart != "" {
+		return slices.Insert(filters, 0, discovered(g.Apart))
 	}
 	own := make([]*hcmv3.HttpFilter, 0, len(g.HTTP)+len(filters))
 	for _, f := range g.HTTP {
@@ -58,8 +65,22 @@ func (g *Guard) tcp(filters ...*listenerv3.Filter) []*listenerv3.Filter {
 	return append(own, filters...)
 }
 
+// discovered is a list of filters that is a resource of its own. Without the resource every request
+// is refused: when the fetch times out, when the first one is refused, and when it is removed.
+func discovered(name string) *hcmv3.HttpFilter {
+	refuses := pb.Any(pb.DenyAll())
+	return &hcmv3.HttpFilter{
+		Name: name,
+		ConfigType: &hcmv3.HttpFilter_ConfigDiscovery{ConfigDiscovery: &corev3.ExtensionConfigSource{
+			ConfigSource:  pb.OverADS(),
+			DefaultConfig: refuses,
+			TypeUrls:      []string{pb.FilterList, refuses.GetTypeUrl()},
+		}},
+	}
+}
+
 // requests reports whether there are filters of requests.
-func (g *Guard) requests() bool { return g != nil && len(g.HTTP) > 0 }
+func (g *Guard) requests() bool { return g != nil && (len(g.HTTP) > 0 || g.Apart != "") }
 
 // closes reports whether connections that are not HTTP are closed.
 func (g *Guard) closes() bool { return g != nil && g.ClosesTCP }

@@ -16,10 +16,6 @@ import (
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
-// serverName is what Istio's inbound and gateway proxies call themselves in responses; outbound
-// ones keep Envoy's "envoy".
-const serverName = "istio-envoy"
-
 // gatewayHandshake is how long a client of a gateway may take to open a connection (TLS, once there
 // is some), so that half-open ones cannot pile up.
 const gatewayHandshake = 15 * time.Second
@@ -33,7 +29,7 @@ const gatewayHandshake = 15 * time.Second
 func HTTP(in HTTPInput) *listenerv3.Listener {
 	common := in.Common.orZero()
 	manager := common.outbound(in.Name, in.RouteTable)
-	manager.HttpFilters = common.httpFilters(in.ProxyUnknown)
+	manager.HttpFilters = common.hearPeer(common.httpFilters(in.ProxyUnknown))
 	return &listenerv3.Listener{
 		Name:                             in.Name,
 		Address:                          pb.Address(in.Bind, in.Port),
@@ -51,7 +47,7 @@ func (c Common) outbound(name, table string) *hcmv3.HttpConnectionManager {
 	manager := c.manager("outbound_" + name + ";")
 	manager.RouteSpecifier = overRDS(table)
 	manager.UseRemoteAddress = wrapperspb.Bool(false)
-	manager.HttpFilters = c.httpFilters(false)
+	manager.HttpFilters = c.hearPeer(c.httpFilters(false))
 	return manager
 }
 
@@ -83,6 +79,8 @@ func (c Common) manager(statPrefix string) *hcmv3.HttpConnectionManager {
 	if c.HTTP10 {
 		m.HttpProtocolOptions = &corev3.Http1ProtocolOptions{AcceptHttp_10: true}
 	}
+	c.headers(m)
+	c.trace(m)
 	return m
 }
 
@@ -91,11 +89,7 @@ func (c Common) manager(statPrefix string) *hcmv3.HttpConnectionManager {
 func overRDS(table string) *hcmv3.HttpConnectionManager_Rds {
 	return &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{
 		RouteConfigName: table,
-		ConfigSource: &corev3.ConfigSource{
-			ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
-			ResourceApiVersion:    corev3.ApiVersion_V3,
-			InitialFetchTimeout:   pb.Duration(0),
-		},
+		ConfigSource:    pb.OverADSWithoutTimeout(),
 	}}
 }
 
@@ -110,7 +104,7 @@ func (c Common) httpFilters(forwardProxy bool) []*hcmv3.HttpFilter {
 			ImplementationSpecifier: &dfpv3.FilterConfig_DnsCacheConfig{DnsCacheConfig: pb.ForwardProxyCache()},
 		}))
 	}
-	return append(filters, c.router())
+	return append(c.countRequests(c.countMessages(filters)), c.router())
 }
 
 func httpFilter(name string, config proto.Message) *hcmv3.HttpFilter {

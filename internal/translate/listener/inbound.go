@@ -84,11 +84,8 @@ func (in *InboundPort) http(common Common) *listenerv3.FilterChain {
 	manager := common.manager(in.Name + ";")
 	manager.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: in.routes(common)}
 	manager.UseRemoteAddress = wrapperspb.Bool(false)
-	manager.ServerName = serverName
-	manager.ForwardClientCertDetails = hcmv3.HttpConnectionManager_APPEND_FORWARD
-	manager.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{
-		Subject: wrapperspb.Bool(true), Dns: true, Uri: true,
-	}
+	common.namesServer(manager, serverName)
+	common.clientCert(manager)
 	manager.HttpFilters = common.hearPeer(withDenyAll(in.Refuses, common.guard.http(common.httpFilters(false))))
 	if in.Protocol == model.HTTP2 || in.Protocol == model.GRPC {
 		manager.Http2ProtocolOptions = &corev3.Http2ProtocolOptions{}
@@ -119,14 +116,15 @@ func (in *InboundPort) routes(common Common) *routev3.RouteConfiguration {
 	return &routev3.RouteConfiguration{
 		Name:                   in.Cluster,
 		ValidateClusters:       wrapperspb.Bool(false),
-		RequestHeadersToRemove: common.hidden(),
+		RequestHeadersToRemove: hidden(),
 		VirtualHosts: []*routev3.VirtualHost{{
 			Name:    "inbound|http|" + port,
 			Domains: []string{"*"},
 			Routes: []*routev3.Route{{
-				Name:   "default",
-				Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},
-				Action: &routev3.Route_Route{Route: action},
+				Name:      "default",
+				Match:     &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},
+				Action:    &routev3.Route_Route{Route: action},
+				Decorator: common.takenName(port),
 			}},
 		}},
 	}
@@ -142,5 +140,6 @@ func (in *InboundPort) tcp(common Common) *listenerv3.FilterChain {
 	if in.Refuses || common.guard.closes() {
 		proxy.StatPrefix, proxy.ClusterSpecifier = blackHole, &tcpv3.TcpProxy_Cluster{Cluster: blackHole}
 	}
-	return &listenerv3.FilterChain{Name: in.Name, Filters: common.guard.tcp(networkFilter(tcpProxyFilter, proxy))}
+	handOn := networkFilter(tcpProxyFilter, proxy)
+	return &listenerv3.FilterChain{Name: in.Name, Filters: common.connectionFilters(handOn)}
 }

@@ -21,14 +21,14 @@ func (in *InboundPort) secureChains(common Common) []*listenerv3.FilterChain {
 	secure.Refuses, mesh.ofMesh = false, true
 	switch {
 	case in.Protocol.IsHTTP():
-		return []*listenerv3.FilterChain{ofMesh(common, secure.http(mesh), protocolsOf(in.AllTLS, meshProtocols()))}
+		return []*listenerv3.FilterChain{ofMesh(common, secure.http(mesh), protocolsOf(in.Refuses, meshProtocols()))}
 	case in.Protocol == model.Auto:
 		http := ofMesh(common, secure.http(mesh), requestProtocols())
-		bytes := ofMesh(common, secure.tcp(mesh), protocolsOf(in.AllTLS, byteProtocols()))
-		return withOwnTLS(in.AllTLS, in.tcp(common), http, bytes)
+		bytes := ofMesh(common, secure.tcp(mesh), protocolsOf(in.Refuses, byteProtocols()))
+		return withOwnTLS(in.Refuses, in.tcp(common), http, bytes)
 	default:
-		bytes := ofMesh(common, secure.tcp(mesh), protocolsOf(in.AllTLS, meshProtocols()))
-		return withOwnTLS(in.AllTLS, in.tcp(common), bytes)
+		bytes := ofMesh(common, secure.tcp(mesh), protocolsOf(in.Refuses, meshProtocols()))
+		return withOwnTLS(in.Refuses, in.tcp(common), bytes)
 	}
 }
 
@@ -58,7 +58,7 @@ func withOwnTLS(
 // filters of requests, if there are any.
 func (u Undeclared) chains(common Common) []*listenerv3.FilterChain {
 	anyPort := InboundPort{Name: VirtualInboundName, Protocol: model.Auto, Cluster: inboundPassthrough}
-	handOn := func(refuses bool) *listenerv3.FilterChain {
+	handOn := func(refuses bool, common Common) *listenerv3.FilterChain {
 		if refuses {
 			return opaque(VirtualInboundName, blackHole, common)
 		}
@@ -67,23 +67,25 @@ func (u Undeclared) chains(common Common) []*listenerv3.FilterChain {
 	var chains []*listenerv3.FilterChain
 	if u.TakesTLS {
 		allTLS := u.Refuses && !u.RefusesTLS
-		ended := []*listenerv3.FilterChain{ofMesh(common, handOn(u.RefusesTLS), protocolsOf(allTLS, meshProtocols()))}
+		mesh := common
+		mesh.ofMesh = true
+		ended := []*listenerv3.FilterChain{
+			ofMesh(common, handOn(u.RefusesTLS, mesh), protocolsOf(allTLS, meshProtocols())),
+		}
 		if common.guard.requests() && !u.RefusesTLS {
-			mesh := common
-			mesh.ofMesh = true
 			ended = []*listenerv3.FilterChain{
 				ofMesh(common, anyPort.http(mesh), requestProtocols()),
-				ofMesh(common, handOn(false), protocolsOf(allTLS, byteProtocols())),
+				ofMesh(common, handOn(false, mesh), protocolsOf(allTLS, byteProtocols())),
 			}
 		}
-		chains = withOwnTLS(allTLS, handOn(u.Refuses), ended...)
+		chains = withOwnTLS(allTLS, handOn(u.Refuses, common), ended...)
 	}
 	if u.looksForRequests(common) {
 		http := anyPort.http(common)
 		http.FilterChainMatch = &listenerv3.FilterChainMatch{ApplicationProtocols: inspected(common)}
 		chains = append(chains, http)
 	}
-	return append(chains, handOn(u.Refuses))
+	return append(chains, handOn(u.Refuses, common))
 }
 
 // looksForRequests reports whether connections in plaintext are looked at for HTTP: policies about
@@ -97,6 +99,7 @@ func (u Undeclared) looksForRequests(common Common) bool {
 func ofMesh(common Common, chain *listenerv3.FilterChain, protocols []string) *listenerv3.FilterChain {
 	server := ServerChain{TLS: &model.ServerTLS{Mode: model.ServerIstioMutual}}
 	chain.FilterChainMatch = &listenerv3.FilterChainMatch{TransportProtocol: inTLS, ApplicationProtocols: protocols}
+	common.exchange = exchanges(chain)
 	chain.TransportSocket = server.terminate(common)
 	return chain
 }

@@ -13,6 +13,8 @@ type Common struct {
 	AccessLogs []*model.AccessLog
 	// Metrics are those of requests and connections.
 	Metrics Metrics
+	// Tracing is how requests are traced.
+	Tracing model.Tracing
 	// IdleTimeout is after how long a connection without requests or bytes is closed; 0 leaves
 	// Envoy's default, an hour.
 	IdleTimeout time.Duration
@@ -20,6 +22,10 @@ type Common struct {
 	HTTP10 bool
 	// Stack is what listeners for any address listen on.
 	Stack model.Stack
+	// Topology is what stands in front of a gateway.
+	Topology model.GatewayTopology
+	// Headers are those that the proxy sets of itself.
+	Headers model.ProxyHeaders
 	// MeshTLS limits mutual TLS of the mesh, and TLSDefaults other TLS that the proxy ends; nil for
 	// Envoy's limits.
 	MeshTLS, TLSDefaults *model.TLSParams
@@ -35,6 +41,10 @@ type Common struct {
 	reporter proxystats.Reporter
 	// ofMesh says that the chain under way is for connections in mutual TLS of the mesh.
 	ofMesh bool
+	// ofGateway says that the listener under way is a gateway's.
+	ofGateway bool
+	// exchange says that the TLS under way may be asked for the exchange of Istio's build.
+	exchange bool
 }
 
 // HTTPInput is an outbound HTTP listener: the HTTP proxy port ("127.0.0.1_<port>", route table
@@ -107,11 +117,11 @@ type InboundPort struct {
 	Protocol model.Protocol
 	Cluster  string
 	// TakesTLS takes connections in mutual TLS of the mesh, too, with the certificate that the
-	// proxy's agent has. With AllTLS any TLS counts as such, whatever protocols the client asks for
-	// (ALPN): STRICT leaves no other.
-	TakesTLS, AllTLS bool
+	// proxy's agent has.
+	TakesTLS bool
 	// Refuses answers every request that is not in TLS of the mesh with 403, and closes such
-	// connections that are not HTTP.
+	// connections that are not HTTP. Then any TLS counts as that of the mesh, whatever protocols
+	// the client asks for (ALPN): STRICT leaves no other.
 	Refuses bool
 }
 

@@ -18,6 +18,9 @@ func (c *ServerChain) terminate(of Common) *corev3.TransportSocket {
 		t.Mode.OwnCertificate() { // as Istio's clients expect of connections that are not HTTP, too
 		common.AlpnProtocols = []string{"h2", "http/1.1"}
 	}
+	if of.exchange {
+		common.AlpnProtocols = append([]string{pb.ExchangeProtocol}, common.AlpnProtocols...)
+	}
 	if t.Mode.OwnCertificate() {
 		common.TlsCertificateSdsSecretConfigs = append(common.TlsCertificateSdsSecretConfigs, pb.OwnCertificate())
 	}
@@ -105,6 +108,9 @@ func (c *ServerChain) checkClients(common *tlsv3.CommonTlsContext, of Common) {
 		return
 	}
 	own.TrustedCa = pb.File(t.CAFile)
+	if t.Authorities != "" {
+		own.TrustedCa = pb.InlineText(t.Authorities)
+	}
 	common.ValidationContextType = &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: own}
 }
 

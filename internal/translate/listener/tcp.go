@@ -94,26 +94,32 @@ func forwards(chains *model.List[Chain]) bool {
 func (c *Chain) filters(listener string, common Common) []*listenerv3.Filter {
 	proxy := networkFilter(tcpProxyFilter, c.proxy(listener, common))
 	if c.Bytes {
-		return []*listenerv3.Filter{networkFilter("envoy.filters.network.set_filter_state", bytesALPN()), proxy}
+		says := networkFilter("envoy.filters.network.set_filter_state", common.bytesALPN())
+		return common.connectionFilters(says, proxy)
 	}
 	if c.ForwardPort == 0 {
-		return []*listenerv3.Filter{proxy}
+		return common.connectionFilters(proxy)
 	}
 	lookup := &snidfpv3.FilterConfig{
 		DnsCacheConfig: pb.ForwardProxyCache(),
 		PortSpecifier:  &snidfpv3.FilterConfig_PortValue{PortValue: uint32(c.ForwardPort)},
 	}
-	return []*listenerv3.Filter{networkFilter("envoy.filters.network.sni_dynamic_forward_proxy", lookup), proxy}
+	return common.connectionFilters(networkFilter("envoy.filters.network.sni_dynamic_forward_proxy", lookup), proxy)
 }
 
 // bytesALPN sets the protocol (ALPN) by which the connection's TLS of the mesh tells that it
-// carries bytes, in place of the cluster's.
-func bytesALPN() *setstatev3.Config {
+// carries bytes, in place of the cluster's. A proxy of Istio's build offers the exchange with its
+// like, too.
+func (c Common) bytesALPN() *setstatev3.Config {
+	protocols := "istio"
+	if c.Metrics.IstioFilters {
+		protocols = pb.ExchangeProtocol + "," + protocols
+	}
 	return &setstatev3.Config{OnNewConnection: []*statevaluev3.FilterStateValue{{
 		Key: &statevaluev3.FilterStateValue_ObjectKey{ObjectKey: "envoy.network.application_protocols"},
 		Value: &statevaluev3.FilterStateValue_FormatString{FormatString: &corev3.SubstitutionFormatString{
 			Format: &corev3.SubstitutionFormatString_TextFormatSource{TextFormatSource: &corev3.DataSource{
-				Specifier: &corev3.DataSource_InlineString{InlineString: "istio"},
+				Specifier: &corev3.DataSource_InlineString{InlineString: protocols},
 			}},
 		}},
 	}}}

@@ -154,7 +154,7 @@ func opaque(name, cluster string, common Common) *listenerv3.FilterChain {
 		IdleTimeout:      pb.OptionalDuration(max(common.IdleTimeout, 0)),
 	}
 	common.logConnections(proxy)
-	return &listenerv3.FilterChain{Name: name, Filters: common.guard.tcp(networkFilter(tcpProxyFilter, proxy))}
+	return &listenerv3.FilterChain{Name: name, Filters: common.connectionFilters(networkFilter(tcpProxyFilter, proxy))}
 }
 
 // onPorts holds for connections to one of some ports.

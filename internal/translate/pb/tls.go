@@ -14,10 +14,7 @@ import (
 // timeout, Envoy's default of 15 s: a secret that never comes must not keep a whole listener from
 // opening.
 func SecretOverADS(name string) *tlsv3.SdsSecretConfig {
-	return &tlsv3.SdsSecretConfig{Name: name, SdsConfig: &corev3.ConfigSource{
-		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
-		ResourceApiVersion:    corev3.ApiVersion_V3,
-	}}
+	return &tlsv3.SdsSecretConfig{Name: name, SdsConfig: OverADS()}
 }
 
 // Names of what an agent of Istio serves to its proxy over SDS, and of the cluster by which the
@@ -100,6 +97,11 @@ func optional(c *tlsv3.SdsSecretConfig) *tlsv3.SdsSecretConfig {
 // File is a file on the proxy's machine.
 func File(path string) *corev3.DataSource {
 	return &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: path}}
+}
+
+// InlineText is text that stands in the message itself.
+func InlineText(text string) *corev3.DataSource {
+	return &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: text}}
 }
 
 // TakesMeshTLS is what the metadata of an endpoint says that takes mutual TLS of the mesh, and what

@@ -15,11 +15,17 @@ import (
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
-// forward sends requests on to targets. A cluster that does not exist answers 503, Envoy's default.
+// forward sends requests on to targets. A cluster that does not exist answers 503, Envoy's default,
+// unless the route says otherwise.
 func (t translator) forward(in *model.HTTPRoute, targets []model.Destination, authority string) *routev3.RouteAction {
-	out := &routev3.RouteAction{HashPolicy: hashPolicies(t.hashes(targets)...)}
+	out := &routev3.RouteAction{
+		HashPolicy: hashPolicies(t.hashes(targets)...), AppendXForwardedHost: t.in.ForwardedHost,
+	}
 	setTargets(out, t, targets)
 	setTimeout(out, in.Timeout)
+	if in.AnswersMissing500 {
+		out.ClusterNotFoundResponseCode = routev3.RouteAction_INTERNAL_SERVER_ERROR
+	}
 	if in.Rewrite != nil {
 		setPathRewrite(out, in.Rewrite)
 		if in.Rewrite.Authority != "" {
@@ -87,10 +93,14 @@ func setTimeout(out *routev3.RouteAction, d time.Duration) {
 // "/v1/x", in Istio as here.
 func setPathRewrite(out *routev3.RouteAction, in *model.Rewrite) {
 	if in.Regex != "" {
-		out.RegexRewrite = &matcherv3.RegexMatchAndSubstitute{Pattern: regex(in.Regex), Substitution: in.Substitution}
+		out.RegexRewrite = regexRewrite(in)
 		return
 	}
 	out.PrefixRewrite = in.URI
+}
+
+func regexRewrite(in *model.Rewrite) *matcherv3.RegexMatchAndSubstitute {
+	return &matcherv3.RegexMatchAndSubstitute{Pattern: regex(in.Regex), Substitution: in.Substitution}
 }
 
 // hashes are the hash policies of the targets, each once: the subsets of one host mostly share
@@ -163,8 +173,13 @@ func redirectAction(in *model.Redirect, called uint16) *routev3.Route_Redirect {
 		ResponseCode: code,
 		PortRedirect: redirectPort(in, called),
 	}
-	if in.URI != "" {
+	switch {
+	case in.URI != "":
 		out.PathRewriteSpecifier = &routev3.RedirectAction_PathRedirect{PathRedirect: in.URI}
+	case in.Path != nil && in.Path.Regex != "":
+		out.PathRewriteSpecifier = &routev3.RedirectAction_RegexRewrite{RegexRewrite: regexRewrite(in.Path)}
+	case in.Path != nil:
+		out.PathRewriteSpecifier = &routev3.RedirectAction_PrefixRewrite{PrefixRewrite: in.Path.URI}
 	}
 	if in.Scheme != "" {
 		out.SchemeRewriteSpecifier = &routev3.RedirectAction_SchemeRedirect{SchemeRedirect: in.Scheme}
@@ -178,11 +193,10 @@ func redirectPort(in *model.Redirect, called uint16) uint32 {
 	if in.PortFromRequest {
 		port = called
 	}
-	scheme := in.Scheme
-	if scheme == "" {
-		scheme = "http" // requests that are routed here came in plaintext
-	}
-	if scheme == "http" && port == 80 || scheme == "https" && port == 443 {
+	switch {
+	case in.Scheme != "https" && port == 80, in.Scheme == "https" && port == 443:
+		return 0
+	case in.Scheme == "" && in.PortFromRequest && port == 443: // TLS came in there
 		return 0
 	}
 	return uint32(port)

@@ -62,7 +62,11 @@ type caseHeader struct {
 	Domains    []string `yaml:"domains"` // the host alone if left out
 	Default    bool     `yaml:"default"` // other requests go to the host
 	RequireTLS bool     `yaml:"requireTLS"`
-	Facts      []struct {
+	// Misdirected is for hosts of other servers.
+	Misdirected bool `yaml:"misdirected"`
+	NoAttempts  bool `yaml:"noAttempts"`    // requests do not say how often they were tried
+	Forwarded   bool `yaml:"forwardedHost"` // requests say the host before a rewrite
+	Facts       []struct {
 		Host     string `yaml:"host"`
 		Port     uint16 `yaml:"port"`
 		Subset   string `yaml:"subset"`
@@ -118,7 +122,10 @@ func ingested(t testing.TB, manifest []byte) *model.VirtualService {
 
 // input puts together what compile would: each match of each route, and the facts in order.
 func (h caseHeader) input(services []*model.VirtualService) route.VirtualHostInput {
-	in := route.VirtualHostInput{Port: h.Port, RequireTLS: h.RequireTLS, Retries: model.DefaultRetries()}
+	in := route.VirtualHostInput{
+		Port: h.Port, RequireTLS: h.RequireTLS, Retries: model.DefaultRetries(), NoAttemptCount: h.NoAttempts,
+		ForwardedHost: h.Forwarded, Misdirected: h.Misdirected,
+	}
 	if len(h.Domains) == 0 {
 		h.Domains = []string{h.Host}
 	}

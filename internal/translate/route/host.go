@@ -1,6 +1,8 @@
 package route
 
 import (
+	"net/http"
+
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -15,6 +17,7 @@ const (
 	allowAnyRoute      = "allow_any"
 	blockAllRoute      = "block_all"
 	closedRoute        = "closed"
+	misdirectedRoute   = "misdirected"
 	passthroughCluster = "PassthroughCluster"
 )
 
@@ -26,7 +29,11 @@ func VirtualHost(in VirtualHostInput) *routev3.VirtualHost {
 	out := &routev3.VirtualHost{
 		Domains:                    domains(in.Domains),
 		Routes:                     translator{in}.routes(),
-		IncludeRequestAttemptCount: true,
+		IncludeRequestAttemptCount: !in.NoAttemptCount,
+	}
+	if in.Misdirected {
+		action := directAction(&model.DirectResponse{Status: http.StatusMisdirectedRequest})
+		out.Routes = []*routev3.Route{{Name: misdirectedRoute, Match: matchAll(), Action: action}}
 	}
 	if in.RequireTLS {
 		out.RequireTls = routev3.VirtualHost_ALL
@@ -47,7 +54,9 @@ func Fallback(in FallbackInput) *routev3.VirtualHost {
 		setTimeout(action, 0)
 		r.Action = &routev3.Route_Route{Route: action}
 	}
-	return &routev3.VirtualHost{Domains: []string{"*"}, Routes: []*routev3.Route{r}, IncludeRequestAttemptCount: true}
+	return &routev3.VirtualHost{
+		Domains: []string{"*"}, Routes: []*routev3.Route{r}, IncludeRequestAttemptCount: !in.NoAttemptCount,
+	}
 }
 
 // Closed is the virtual host of domains whose routes cannot be served: it answers 503. The name is

@@ -25,8 +25,12 @@ type VirtualHostInput struct {
 	// Port is the service's or the Gateway server's port that was called: of redirects that keep
 	// the port, of trace operations, and of destinations that no fact resolves.
 	Port uint16
+	// NoAttemptCount sends no x-envoy-attempt-count. ForwardedHost tells the host before a rewrite.
+	NoAttemptCount, ForwardedHost bool
 	// RequireTLS answers all requests with a redirect to https (a Gateway server's httpsRedirect).
 	RequireTLS bool
+	// Misdirected answers all requests with 421, so that clients ask again over another connection.
+	Misdirected bool
 }
 
 // RouteRef is one route with one of its matches, nil for a route without conditions: what becomes
@@ -63,7 +67,8 @@ type DestinationFact struct {
 
 // FallbackInput is the virtual host "*" of a sidecar's route table.
 type FallbackInput struct {
-	RegistryOnly bool
+	RegistryOnly   bool
+	NoAttemptCount bool
 }
 
 // TableInput is a RouteConfiguration without its virtual hosts.

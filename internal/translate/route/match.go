@@ -64,6 +64,8 @@ func setPath(out *routev3.RouteMatch, uri *model.StringMatch) {
 		out.PathSpecifier = &routev3.RouteMatch_Path{Path: uri.Value}
 	case uri.Kind == model.Prefix && uri.Value != "":
 		out.PathSpecifier = &routev3.RouteMatch_Prefix{Prefix: uri.Value}
+	case uri.Kind == model.PathPrefix && uri.Value != "":
+		out.PathSpecifier = &routev3.RouteMatch_PathSeparatedPrefix{PathSeparatedPrefix: uri.Value}
 	case uri.Kind == model.Regex && uri.Value != "":
 		out.PathSpecifier = &routev3.RouteMatch_SafeRegex{SafeRegex: regex(uri.Value)}
 	case uri.Kind == model.Regex: // matches the empty path alone; Envoy knows no empty expression

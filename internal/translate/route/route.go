@@ -133,9 +133,11 @@ func metadata(owner source.Key) *corev3.Metadata {
 	if owner == (source.Key{}) {
 		return nil
 	}
-	path := strings.Join([]string{
-		"/apis", kinds.NetworkingGroup, "v1/namespaces", owner.Namespace, "virtual-service", owner.Name,
-	}, "/")
+	group, kind := kinds.NetworkingGroup, "virtual-service"
+	if model.IsAttachedRoute(owner.Kind) {
+		group, kind = kinds.GatewayAPIGroup, strings.ToLower(string(owner.Kind))
+	}
+	path := strings.Join([]string{"/apis", group, "v1/namespaces", owner.Namespace, kind, owner.Name}, "/")
 	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{
 		"istio": {Fields: map[string]*structpb.Value{"config": structpb.NewStringValue(path)}},
 	}}

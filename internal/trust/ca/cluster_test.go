@@ -163,6 +163,8 @@ func TestPluggedInAuthorityTakesPrecedence(t *testing.T) {
 		time.Millisecond)
 	require.Same(t, plugged, r.await(t, anyAuthority))
 	require.InDelta(t, 1, valueOf(t, r.store.o.Metrics.CA.Rejected.WithLabelValues(Plugged)), 0)
+	require.Greater(t, valueOf(t, r.store.o.Metrics.CA.RootExpiry), float64(time.Now().Unix()))
+	require.Greater(t, valueOf(t, r.store.o.Metrics.CA.ChainExpiry), float64(time.Now().Unix()))
 
 	next, _ := plug(t, time.Now(), nil)
 	next[rootsKey] = append(next[rootsKey], data[rootsKey]...)
@@ -259,6 +261,7 @@ func TestRootsAreInEachNamespaceInScope(t *testing.T) {
 	_, err = client.ConfigMaps("kube-system").Get(ctx, name, metav1.GetOptions{})
 	require.True(t, apierrors.IsNotFound(err))
 	require.Zero(t, valueOf(t, metrics.CA.RootWrites.WithLabelValues("error")))
+	require.Positive(t, valueOf(t, metrics.CA.RootWrites.WithLabelValues("written")))
 
 	all := NewRoots(RootsOptions{
 		Holder: holder, Client: client, Interval: time.Millisecond, Metrics: metrics, Log: quiet, Name: "all",

@@ -32,12 +32,12 @@ func newMetrics(now time.Time) *observe.Metrics {
 	return observe.New(observe.Build{Start: now, Now: func() time.Time { return now }})
 }
 
-// valueOf returns the value of a counter.
-func valueOf(t *testing.T, c prometheus.Counter) float64 {
+// valueOf returns the value of a counter or a gauge.
+func valueOf(t *testing.T, c prometheus.Metric) float64 {
 	t.Helper()
 	var m dto.Metric
 	require.NoError(t, c.Write(&m))
-	return m.GetCounter().GetValue()
+	return m.GetCounter().GetValue() + m.GetGauge().GetValue()
 }
 
 // tokens are those that are known.
@@ -165,6 +165,7 @@ func TestCertificatesAreIssuedToWhoProvesAnIdentity(t *testing.T) {
 	require.Equal(t, agent.URI(), named(r.ask(t, "agent", plain(t))))
 	require.Equal(t, bookshop.URI(), named(r.ask(t, "agent", with(t, impersonatedKey, bookshop.URI()))))
 	require.InDelta(t, 5, valueOf(t, r.metrics.CA.Issued), 0)
+	require.InDelta(t, 5, valueOf(t, r.metrics.CA.Requests), 0)
 
 	hour := plain(t)
 	hour.ValidityDuration = 3600

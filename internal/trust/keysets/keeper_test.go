@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/internal/api/jwks"
@@ -28,11 +30,21 @@ type world struct {
 	hangs   bool // nothing answers until the time is up
 	has     []jwks.Entry
 	wanted  map[string]bool
+	metrics *observe.Keys
+}
+
+// counted returns the value of a counter.
+func counted(t *testing.T, c prometheus.Counter) float64 {
+	t.Helper()
+	var m dto.Metric
+	require.NoError(t, c.Write(&m))
+	return m.GetCounter().GetValue()
 }
 
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, keys: map[string]string{}, calls: map[string]int{}, wanted: map[string]bool{}}
 	metrics := observe.New(observe.Build{Now: time.Now})
+	w.metrics = &metrics.Keys
 	w.keeper = NewKeeper(Options{
 		Fetch: w.fetch, Refresh: 20 * time.Minute, Metrics: &metrics.Keys, Log: slog.New(slog.DiscardHandler),
 	})
@@ -151,9 +163,13 @@ func TestWhatCannotBeFetchedIsSaidAndTriedAgain(t *testing.T) {
 		w.set("a", "keys")
 		has, _ = w.after(10 * time.Minute)
 		require.Equal(t, []jwks.Entry{{URI: "a", Keys: "keys"}}, has)
+		require.InDelta(t, 1, counted(t, w.metrics.Fetched), 0)
+		failed := counted(t, w.metrics.Failed)
+		require.GreaterOrEqual(t, failed, float64(calls["a"]))
 		w.set("a", "")
 		has, _ = w.after(time.Hour)
 		require.Equal(t, []jwks.Entry{{URI: "a", Keys: "keys"}}, has, "keys of before stay in use")
+		require.Greater(t, counted(t, w.metrics.Failed), failed)
 	})
 }
 

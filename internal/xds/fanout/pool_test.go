@@ -3,6 +3,7 @@ package fanout_test
 import (
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -161,4 +162,39 @@ func TestTheUseOfSlotsIsCounted(t *testing.T) {
 	b.end <- struct{}{}
 	require.Eventually(t, busy(0), time.Minute, time.Millisecond)
 	require.InDelta(t, 5, sum(t, f.metrics, "lateen_push_busy_seconds_total"), 0)
+}
+
+// TestMoreSlotsAreUsedLessAsAdvised: pushes that fill all slots use half of twice as many
+// (observe/advise promises so: PILOT_PUSH_THROTTLE), and none is left out.
+func TestMoreSlotsAreUsedLessAsAdvised(t *testing.T) {
+	const clients, generations = 60, 100
+	const each = 10 * time.Millisecond // what a push takes: three slots are busy at five generations a second
+	const between = time.Second / 5
+	share := func(slots int) (used float64) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(slots)
+			f.hub = fanout.NewHub(fanout.Options{Throttle: slots, Metrics: f.metrics, Now: time.Now})
+			var pushes atomic.Int64
+			for range clients {
+				c := f.connect(1)
+				c.Start(func() {
+					c.Take()
+					<-time.After(each)
+					pushes.Add(1)
+				})
+			}
+			began := time.Now()
+			for n := range generations {
+				f.publish(uint64(n+1), 1)
+				<-time.After(between)
+				synctest.Wait()
+			}
+			require.EqualValues(t, clients*generations, pushes.Load())
+			used = sum(t, f.metrics, "lateen_push_busy_seconds_total") / time.Since(began).Seconds() / float64(slots)
+		})
+		return used
+	}
+	full := share(3)
+	require.Greater(t, full, 0.9, "the pool is saturated")
+	require.InEpsilon(t, full*3/6, share(6), 0.02)
 }

@@ -1,10 +1,13 @@
 package proxystats
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // Fields is what the tag of a statistic holds. Empty strings are unknown.
 type Fields struct {
-	By            Reporter
+	Form
 	Code          string // status of the response; of requests alone
 	GRPC          string // status of gRPC; of requests alone, and empty for others
 	Flags         string // Envoy's response flags, "-" for none
@@ -19,17 +22,13 @@ type Fields struct {
 // HTTP. They report false for what no such format writes.
 func ParseRequest(tag string) (Fields, bool) { return parse(tag, true) }
 
-// ParseConnection is for ConnectionFormat.
+// ParseConnection is for Form.ConnectionFormat.
 func ParseConnection(tag string) (Fields, bool) { return parse(tag, false) }
 
 func parse(tag string, request bool) (Fields, bool) {
 	var f Fields
-	version, rest, _ := strings.Cut(tag, " ")
-	switch version {
-	case fromSource:
-	case fromDestination:
-		f.By = Destination
-	default:
+	head, rest, _ := strings.Cut(tag, " ")
+	if !f.read(head) {
 		return f, false
 	}
 	if request {
@@ -49,6 +48,44 @@ func parse(tag string, request bool) (Fields, bool) {
 		f.Peer = Parse(rest)
 	}
 	return f, ok
+}
+
+// read reads what head wrote.
+func (f *Form) read(head string) bool {
+	version, options, _ := strings.Cut(head, optionSign)
+	switch version {
+	case fromSource:
+	case fromDestination:
+		f.By = Destination
+	default:
+		return false
+	}
+	for option := range strings.SplitSeq(options, optionSign) {
+		label, without := strings.CutPrefix(option, withoutSign)
+		switch {
+		case without:
+			f.Without = append(f.Without, label)
+		case option == uncountedOption:
+			f.Uncounted = true
+		case option != "":
+			return false
+		}
+	}
+	return true
+}
+
+// Messages returns how many messages of gRPC a request had that a statistic counts, by the value of
+// MessagesTag; none where Envoy has seen none.
+func Messages(metric, tag string) float64 {
+	requests, responses, _ := strings.Cut(tag, ",")
+	if metric == ResponseMessages {
+		requests = responses
+	}
+	n, err := strconv.ParseUint(requests, 10, 53)
+	if err != nil {
+		return 0
+	}
+	return float64(n)
 }
 
 // ServiceHost returns the host in the name of a cluster ("outbound|9080|v1|reviews.default.svc…")

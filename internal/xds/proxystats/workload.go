@@ -7,10 +7,12 @@ import (
 
 // Labels of Pods that say what a workload is called, the first that is set.
 const (
-	appLabel        = "app"
-	versionLabel    = "version"
-	defaultRevision = "latest"
-	maxField        = 128 // bytes of one name
+	appLabel               = "app"
+	versionLabel           = "version"
+	canonicalNameLabel     = "service.istio.io/canonical-name"
+	canonicalRevisionLabel = "service.istio.io/canonical-revision"
+	defaultRevision        = "latest"
+	maxField               = 128 // bytes of one name
 )
 
 // Workload names a workload as Istio's metrics do. Empty is unknown.
@@ -39,10 +41,10 @@ func Of(p Pod) Workload {
 		Version:   p.Label(versionLabel),
 	}
 	w.CanonicalName = cmp.Or(
-		p.Label("service.istio.io/canonical-name"), p.Label("app.kubernetes.io/name"), w.App, w.Name,
+		p.Label(canonicalNameLabel), p.Label("app.kubernetes.io/name"), w.App, w.Name,
 	)
 	w.CanonicalRevision = cmp.Or(
-		p.Label("service.istio.io/canonical-revision"), p.Label("app.kubernetes.io/version"), w.Version,
+		p.Label(canonicalRevisionLabel), p.Label("app.kubernetes.io/version"), w.Version,
 		defaultRevision,
 	)
 	return w
@@ -90,7 +92,8 @@ func (w Workload) String() string {
 	return strings.Join(fields, ";")
 }
 
-// Parse reads what String wrote. Peers send it, so anything else has as many fields as it has.
+// Parse reads what String wrote, with "-" for what is not known. Peers send it, so anything else
+// has as many fields as it has.
 func Parse(text string) Workload {
 	fields := strings.Split(text, ";")
 	if len(fields) > 7 {
@@ -101,7 +104,9 @@ func Parse(text string) Workload {
 		fields = append(fields, "")
 	}
 	for i, f := range fields {
-		fields[i] = clean(f)
+		if fields[i] = clean(f); f == nothing {
+			fields[i] = ""
+		}
 	}
 	w := Workload{
 		Name: fields[0], Namespace: fields[1], CanonicalName: fields[2], CanonicalRevision: fields[3],

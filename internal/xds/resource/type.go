@@ -21,6 +21,7 @@ const (
 	Route
 	VirtualHost
 	Secret
+	Filter
 	Name
 	NumTypes
 )
@@ -97,7 +98,7 @@ var types = [NumTypes]typeInfo{
 	Route: {
 		short:    "rds",
 		url:      typeurl.Route,
-		upserts:  sendOrder{Refer, 2},
+		upserts:  sendOrder{Refer, 3},
 		removals: sendOrder{RemoveRest, 3},
 	},
 	// A virtual host waits for the clusters that it names, and goes behind the head of its table.
@@ -106,7 +107,7 @@ var types = [NumTypes]typeInfo{
 		short:    "vhds",
 		url:      typeurl.VirtualHost,
 		wildcard: true,
-		upserts:  sendOrder{Refer, 3},
+		upserts:  sendOrder{Refer, 4},
 		removals: sendOrder{RemoveRest, 2},
 	},
 	// A secret waits for nothing. Clusters and listeners wait for it, and it goes when they are
@@ -117,14 +118,22 @@ var types = [NumTypes]typeInfo{
 		upserts:  sendOrder{Make, 4},
 		removals: sendOrder{RemoveRest, 4},
 	},
+	// A filter of a listener (ECDS) waits for the clusters that it names, and goes behind the
+	// listeners that ask for it. It is removed when no listener has it any more.
+	Filter: {
+		short:    "ecds",
+		url:      typeurl.Filter,
+		upserts:  sendOrder{Refer, 2},
+		removals: sendOrder{RemoveRest, 5},
+	},
 	// A name waits for the clusters of the listeners that its addresses lead to. Nothing names it,
 	// so that its removal waits no longer than it.
 	Name: {
 		short:    "nds",
 		url:      typeurl.NameTable,
 		wildcard: true,
-		upserts:  sendOrder{Refer, 4},
-		removals: sendOrder{Refer, 4},
+		upserts:  sendOrder{Refer, 5},
+		removals: sendOrder{Refer, 5},
 	},
 }
 

@@ -28,9 +28,9 @@ func TestEveryTypeHasARowOfItsOwn(t *testing.T) {
 // round.
 func TestPhasesListTheTypesInTheirOrder(t *testing.T) {
 	require.Equal(t, []Type{Cluster, Endpoint, LbEndpoint, Secret}, UpsertsIn(Make))
-	require.Equal(t, []Type{Listener, Route, VirtualHost, Name}, UpsertsIn(Refer))
+	require.Equal(t, []Type{Listener, Filter, Route, VirtualHost, Name}, UpsertsIn(Refer))
 	require.Equal(t, []Type{Cluster}, RemovalsIn(RemoveClusters))
-	require.Equal(t, []Type{Endpoint, VirtualHost, Route, Secret}, RemovalsIn(RemoveRest))
+	require.Equal(t, []Type{Endpoint, VirtualHost, Route, Secret, Filter}, RemovalsIn(RemoveRest))
 	upserts := slices.Concat(UpsertsIn(Make), UpsertsIn(Refer))
 	slices.Sort(upserts)
 	require.Len(t, slices.Compact(upserts), int(NumTypes))

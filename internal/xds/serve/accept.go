@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/lateen-mesh/lateen/internal/xds/admission"
+	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
 // accept is all that a stream does before it is registered. It is a function of its own because of
@@ -186,6 +187,7 @@ func (st *stream) connect(ctx context.Context, first *request) error {
 	if err != nil {
 		return st.refuse(codes.InvalidArgument, err)
 	}
+	node.Delta = st.protocol == session.Delta
 	if err := authorize(node, st.owner.identity); err != nil {
 		return st.refuse(codes.PermissionDenied, err)
 	}

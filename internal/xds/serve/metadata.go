@@ -15,12 +15,13 @@ import (
 // read.
 type metadataReader struct {
 	fields map[string]*structpb.Value
+	within string // of the metadata, where the fields are: "PROXY_CONFIG."
 	err    error
 }
 
 func (r *metadataReader) fail(key, want string) {
 	if r.err == nil {
-		r.err = fmt.Errorf("metadata %s = %s: want %s", key, shorten(r.fields[key]), want)
+		r.err = fmt.Errorf("metadata %s%s = %s: want %s", r.within, key, shorten(r.fields[key]), want)
 	}
 }
 
@@ -137,6 +138,29 @@ func (r *metadataReader) object(key string) *structpb.Struct {
 		r.fail(key, "an object")
 		return nil
 	}
+}
+
+// topology reads the field gatewayTopology of a ProxyConfig; nil where it has none.
+func (r *metadataReader) topology(config *structpb.Struct) *Topology {
+	const number, wantNumber = "numTrustedProxies", "a number of proxies"
+	own := metadataReader{fields: config.GetFields(), within: "PROXY_CONFIG."}
+	fields := own.object("gatewayTopology")
+	of := metadataReader{fields: fields.GetFields(), within: own.within + "gatewayTopology.", err: own.err}
+	out := &Topology{ClientCert: of.text("forwardClientCertDetails"), ProxyProtocol: of.object("proxyProtocol") != nil}
+	if text := of.scalar(number, wantNumber); text != "" {
+		n, err := strconv.ParseUint(text, 10, 32)
+		if err != nil {
+			of.fail(number, wantNumber)
+		}
+		out.TrustedProxies = uint32(n)
+	}
+	if r.err == nil {
+		r.err = of.err
+	}
+	if fields == nil {
+		return nil
+	}
+	return out
 }
 
 func (r *metadataReader) texts(key string) map[string]string {

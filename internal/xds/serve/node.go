@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -44,7 +45,11 @@ type Node struct {
 	// UserAgent is "envoy" for every stock Envoy.
 	UserAgent string
 	Release   Release
-	Metadata  Metadata
+	// Delta is set by the server if the node's stream speaks the delta variant.
+	Delta bool
+	// IstioFilters is set if the proxy's Envoy has the filters of Istio's build for metrics.
+	IstioFilters bool
+	Metadata     Metadata
 }
 
 // Locality is where a node says it runs.
@@ -65,6 +70,7 @@ func ParseNode(n *corev3.Node) (*Node, error) {
 	}
 	node.Cluster = n.GetCluster()
 	node.UserAgent, node.Release = n.GetUserAgentName(), releaseOf(n)
+	node.IstioFilters = hasIstioFilters(n)
 	l := n.GetLocality()
 	node.Locality = Locality{Region: l.GetRegion(), Zone: l.GetZone(), SubZone: l.GetSubZone()}
 	if node.Metadata, err = parseMetadata(n.GetMetadata()); err != nil {
@@ -164,6 +170,13 @@ type Metadata struct {
 	raw []byte
 }
 
+// Topology is what a gateway says of what stands in front of it (ProxyConfig.gatewayTopology).
+type Topology struct {
+	TrustedProxies uint32
+	ClientCert     string // forwardClientCertDetails
+	ProxyProtocol  bool
+}
+
 // HasAgent reports whether Istio's agent wrote the proxy's bootstrap. The agent serves the proxy
 // its certificate over SDS, by the static cluster sds-grpc. Such a bootstrap always has a port for
 // the proxy's readiness, which its node reports.
@@ -180,6 +193,26 @@ func (m *Metadata) Raw() *structpb.Struct {
 		return nil // what parseMetadata encoded decodes
 	}
 	return s
+}
+
+// GatewayTopology reads what a gateway states in PROXY_CONFIG, nil if it states nothing. Each call
+// decodes what was sent: few proxies are gateways, and all would need the memory.
+func (m *Metadata) GatewayTopology() (*Topology, error) {
+	r := metadataReader{fields: m.Raw().GetFields()}
+	out := r.topology(r.object("PROXY_CONFIG"))
+	return out, r.err
+}
+
+// ownConfig is the annotation in which a Pod says how its own proxy is configured.
+const ownConfig = "proxy.istio.io/config"
+
+// OwnConfig returns what the node's Pod says in the annotation proxy.istio.io/config, empty if it
+// says nothing. PROXY_CONFIG has it too, together with what the mesh said when the Pod was created.
+func (m *Metadata) OwnConfig() string {
+	if !bytes.Contains(m.raw, []byte(ownConfig)) {
+		return "" // most Pods, for which nothing is decoded
+	}
+	return m.Raw().GetFields()["ANNOTATIONS"].GetStructValue().GetFields()[ownConfig].GetStringValue()
 }
 
 func parseMetadata(s *structpb.Struct) (Metadata, error) {

@@ -21,15 +21,17 @@ func metadataOf(t testing.TB, fields map[string]any) *structpb.Struct {
 
 func TestParseNode(t *testing.T) {
 	meta := metadataOf(t, map[string]any{
-		"NAMESPACE":              "default",
-		"LABELS":                 map[string]any{"app": "reviews", "version": "v1"},
-		"SERVICE_ACCOUNT":        "bookinfo-reviews",
-		"CLUSTER_ID":             "Kubernetes",
-		"INTERCEPTION_MODE":      "NONE",
-		"HTTP_PROXY_PORT":        "15007",
-		"ISTIO_VERSION":          "1.31.1",
-		"INSTANCE_IPS":           "127.0.0.2,::1",
-		"PROXY_CONFIG":           map[string]any{"concurrency": 2},
+		"NAMESPACE":         "default",
+		"LABELS":            map[string]any{"app": "reviews", "version": "v1"},
+		"SERVICE_ACCOUNT":   "bookinfo-reviews",
+		"CLUSTER_ID":        "Kubernetes",
+		"INTERCEPTION_MODE": "NONE",
+		"HTTP_PROXY_PORT":   "15007",
+		"ISTIO_VERSION":     "1.31.1",
+		"INSTANCE_IPS":      "127.0.0.2,::1",
+		"PROXY_CONFIG": map[string]any{"concurrency": 2, "gatewayTopology": map[string]any{
+			"numTrustedProxies": 2, "forwardClientCertDetails": "SANITIZE", "proxyProtocol": map[string]any{},
+		}},
 		"HTTP10":                 "1",
 		"DNS_CAPTURE":            true,
 		"ENVOY_STATUS_PORT":      15021,
@@ -58,6 +60,28 @@ func TestParseNode(t *testing.T) {
 	}, n)
 	require.True(t, proto.Equal(meta, n.Metadata.Raw()))
 	require.True(t, n.Metadata.HasAgent())
+	topology, err := n.Metadata.GatewayTopology()
+	require.NoError(t, err)
+	require.Equal(t, &Topology{TrustedProxies: 2, ClientCert: "SANITIZE", ProxyProtocol: true}, topology)
+}
+
+func TestGatewayTopologyErrorsSayWhatWouldBeRight(t *testing.T) {
+	for want, config := range map[string]any{
+		"PROXY_CONFIG.gatewayTopology.numTrustedProxies = -1: want a number of proxies": map[string]any{
+			"gatewayTopology": map[string]any{"numTrustedProxies": -1},
+		},
+		`PROXY_CONFIG.gatewayTopology = "two": want an object`: map[string]any{"gatewayTopology": "two"},
+	} {
+		n, err := ParseNode(&corev3.Node{
+			Id: "router~127.0.0.2~a.b~b.svc", Metadata: metadataOf(t, map[string]any{"PROXY_CONFIG": config}),
+		})
+		require.NoError(t, err)
+		_, err = n.Metadata.GatewayTopology()
+		require.EqualError(t, err, "metadata "+want)
+	}
+	topology, err := (&Metadata{}).GatewayTopology()
+	require.NoError(t, err)
+	require.Nil(t, topology)
 }
 
 func TestParseNodeDefaults(t *testing.T) {

@@ -39,6 +39,17 @@ func (r Release) before(o Release) bool {
 // looked at get what always worked.
 var oldestWithVHDSAndLEDS = Release{Major: 1, Minor: 38}
 
+// oldestWithFilterLists is the oldest Envoy that gets filters as resources of their own (ECDS):
+// docs/protocol.md, 1.16 was verified with no older one. Filters that change together are one
+// resource, a list (envoy.filters.http.composite), which older ones may not know.
+var oldestWithFilterLists = Release{Major: 1, Minor: 40}
+
+// TakesFilters reports whether a node is an Envoy, at a delta stream, that gets filters as
+// resources of their own. To others they are parts of listeners.
+func (n *Node) TakesFilters() bool {
+	return n.Delta && n.UserAgent == envoyAgent && !n.Release.before(oldestWithFilterLists)
+}
+
 // takesVHDSAndLEDS reports whether a node is an Envoy that gets lists as resources of their own.
 func (n *Node) takesVHDSAndLEDS() bool {
 	return n.UserAgent == envoyAgent && !n.Release.before(oldestWithVHDSAndLEDS)

@@ -42,3 +42,24 @@ func TestVHDSAndLEDSAreForNewEnvoys(t *testing.T) {
 	require.Equal(t, "1.37", releaseOf(envoyOf(reviewsID, 1, 37)).String())
 	require.Equal(t, "unknown", releaseOf(&corev3.Node{}).String())
 }
+
+// TestFiltersGoApartToEnvoysThatTakeThemSo: 1.40 is the oldest, and the stream has to be a delta
+// stream. All others get them as parts of listeners.
+func TestFiltersGoApartToEnvoysThatTakeThemSo(t *testing.T) {
+	for _, c := range []struct {
+		node         *corev3.Node
+		delta, takes bool
+	}{
+		{node: envoyOf(reviewsID, 1, 40), delta: true, takes: true},
+		{node: envoyOf(reviewsID, 2, 0), delta: true, takes: true},
+		{node: envoyOf(reviewsID, 1, 40)},
+		{node: envoyOf(reviewsID, 1, 39), delta: true},
+		{node: &corev3.Node{Id: reviewsID, UserAgentName: "envoy"}, delta: true},
+		{node: &corev3.Node{Id: reviewsID, UserAgentName: "grpc-go"}, delta: true},
+	} {
+		node, err := ParseNode(c.node)
+		require.NoError(t, err)
+		node.Delta = c.delta
+		require.Equal(t, c.takes, node.TakesFilters(), "%s %s, delta %t", node.UserAgent, node.Release, c.delta)
+	}
+}

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,21 +20,25 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/testkit/envoymodel"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
+	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
 // catalog is the names and contents of which a mesh is made. With few, what goes returns as it was;
 // with more, more differs.
 type catalog struct {
-	clusters, listeners, tables []string
-	contents                    int
-	own                         bool
+	clusters, listeners, tables, filters []string
+	contents                             int
+	own                                  bool
 }
 
 var catalogs = []catalog{
-	{clusters: []string{"s1"}, listeners: []string{"l1", "l2"}, tables: []string{"r1", "r2"}, contents: 1},
+	{
+		clusters: []string{"s1"}, listeners: []string{"l1", "l2"}, tables: []string{"r1", "r2"},
+		filters: []string{"f1"}, contents: 1,
+	},
 	{
 		clusters: []string{"e1", "e2", "e3", "e4", "s1", "d1"}, listeners: []string{"l1", "l2", "l3"},
-		tables: []string{"r1", "r2", "r3"}, contents: 3, own: true,
+		tables: []string{"r1", "r2", "r3"}, filters: []string{"f1", "f2"}, contents: 3, own: true,
 	},
 }
 
@@ -69,7 +74,7 @@ func (m *mesh) changePart() {
 	names := m.state.Set(resource.Cluster).Names()
 	slices.Sort(names)
 	m.state = m.state.At(m.generation)
-	switch rapid.IntRange(0, 2).Draw(m.t, "part") {
+	switch rapid.IntRange(0, 3).Draw(m.t, "part") {
 	case 0:
 		var endpoints []*resource.Resource
 		for _, name := range names {
@@ -86,6 +91,8 @@ func (m *mesh) changePart() {
 			clusters = append(clusters, cluster)
 		}
 		m.state = m.state.With(resource.Cluster, m.store.Build(clusters...))
+	case 2:
+		m.filter(m.state.Set(resource.Filter).Names())
 	default:
 		m.route(names)
 	}
@@ -103,9 +110,26 @@ func (m *mesh) endpoints(cluster string) []*resource.Resource {
 	return []*resource.Resource{m.resource(envoymodel.Endpoints, fmt.Sprintf("%s=%d,%d", m.note(cluster), n, 10+n))}
 }
 
-// route gives the state listeners, tables and virtual hosts for the clusters.
+// filter gives the state filters of these names.
+func (m *mesh) filter(names []string) {
+	var filters []*resource.Resource
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		filters = append(filters, m.resource(envoymodel.Filters, m.note(name)))
+	}
+	m.state = m.state.With(resource.Filter, m.store.Build(filters...))
+}
+
+// route gives the state listeners, tables and virtual hosts for the clusters, and the filters that
+// the listeners name.
 func (m *mesh) route(clusters []string) {
 	listeners, routes, hosts := m.listeners(clusters)
+	named := map[string]bool{}
+	for _, l := range listeners {
+		for _, name := range strings.Split(m.notes[l], "+")[1:] {
+			named[name] = true
+		}
+	}
+	m.filter(slices.Collect(maps.Keys(named)))
 	m.state = m.state.With(resource.Listener, m.store.Build(listeners...))
 	m.state = m.state.With(resource.Route, m.store.Build(routes...))
 	m.state = m.state.With(resource.VirtualHost, m.store.Build(hosts...))
@@ -124,7 +148,13 @@ func (m *mesh) listeners(clusters []string) (listeners, routes, hosts []*resourc
 			continue
 		}
 		table := rapid.SampledFrom(m.catalog.tables).Draw(m.t, "route")
-		listeners = append(listeners, m.resource(envoymodel.Listeners, m.note(name)+">"+table))
+		note := m.note(name)
+		if m.protocol == session.Delta && rapid.IntRange(0, 2).Draw(m.t, "a filter") == 0 {
+			note += "F>" + table + "+" + rapid.SampledFrom(m.catalog.filters).Draw(m.t, "named")
+		} else {
+			note += ">" + table
+		}
+		listeners = append(listeners, m.resource(envoymodel.Listeners, note))
 		if !used[table] {
 			used[table] = true
 			head, members := m.table(m.note(table), clusters)
@@ -147,6 +177,9 @@ func (m *mesh) note(name string) string {
 	flag := ""
 	if m.hostile && rapid.IntRange(0, 7).Draw(m.t, "bad") == 0 {
 		flag = rapid.SampledFrom([]string{"X", "P", "U"}).Draw(m.t, "how")
+		if name[0] == 'f' && flag == "X" {
+			flag = "P" // a filter that is found wrong late has others refused: p27_filters
+		}
 	} else if name[0] == 'l' && rapid.IntRange(0, 3).Draw(m.t, "outside") == 0 {
 		flag = "!"
 	}
@@ -226,9 +259,11 @@ func (m *mesh) member(note string) *resource.Resource {
 func (m *mesh) refs(k envoymodel.Kind, targets []string) resource.Refs {
 	var clusters, routes []string
 	for _, to := range targets {
-		if k == envoymodel.Listeners && to[0] == 'r' {
+		switch {
+		case k == envoymodel.Listeners && to[0] == 'f': // what it is without a filter, it is for good
+		case k == envoymodel.Listeners && to[0] == 'r':
 			routes = append(routes, to)
-		} else {
+		default:
 			clusters = append(clusters, to)
 		}
 	}

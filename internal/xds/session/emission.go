@@ -177,11 +177,11 @@ func (e *emission) respond(ts *typeState, record sentResponse, r Response) {
 	}
 	kept := s.opt.Scratch.record()
 	*kept = record
-	kept.number = s.nonces
+	kept.number = uint64(s.nonces)
 	kept.nonce, kept.version, kept.at, kept.generation = r.Nonce, r.Version, e.now, r.Generation
 	ts.unanswered = append(ts.unanswered, kept)
 	s.awaitsAnswer.add(ts.typ)
-	ts.lastSent, ts.sentAt = s.nonces, e.now.UnixNano()
+	ts.lastSent, ts.sentAt = uint64(s.nonces), e.now.UnixNano()
 	if e.out == nil {
 		e.out = s.opt.Scratch.list()
 	}

@@ -2,13 +2,13 @@ package session
 
 import "github.com/lateen-mesh/lateen/internal/xds/resource"
 
-// A push mostly concerns one type, and so does its ACK. A session has eight typeStates of several
-// cache lines each, which nobody else has read since the last push. With thousands of sessions,
-// fetching these lines is what a push costs. So a session knows which types are idle, and does not
-// look at their state.
+// A push mostly concerns one type, and so does its ACK. A session has seven typeStates or more of
+// several cache lines each, which nobody else has read since the last push. With thousands of
+// sessions, fetching these lines is what a push costs. So a session knows which types are idle, and
+// does not look at their state.
 
 // typeSet is a set of types, one bit for each.
-type typeSet uint8
+type typeSet uint16
 
 const _ = typeSet(1 << (resource.NumTypes - 1)) // all have one
 

@@ -166,6 +166,10 @@ func (ts *typeState) quarantine(u *resource.Resource, r *sentResponse) {
 	case current == nil || ts.session.own.Version(current) != version:
 		ts.setHolding(name, h, uncertain)
 		return
+	case ts.typ == resource.Filter && h.resource != nil:
+		// Envoy goes on with the old filter, and yet takes the refused one for its newest: it would
+		// refuse listeners that name it, and accept the same when it comes again (1.16).
+		ts.setHolding(name, h, answerDue)
 	case ts.typ == resource.Endpoint && (h.resource != nil || h.version.IsZero()):
 		ts.setHolding(name, h, answerDue) // they may have been for a cluster that warms again, which now has none
 	case certain:

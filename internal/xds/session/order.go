@@ -10,9 +10,11 @@ import (
 // The order of one step, make before break:
 //
 //	at once   clusters, then their endpoints, then secrets, in one burst
-//	then      listeners, then routes, then virtual hosts, then names, when the clusters are ACKed
+//	then      listeners, then their filters, then routes, then virtual hosts, then names, when the
+//	          clusters are ACKed
 //	last      removals: clusters, when listeners and routes are ACKed and replaced listeners have
-//	          drained; then endpoints, virtual hosts of tables that go, routes and secrets
+//	          drained; then endpoints, virtual hosts of tables that go, routes, secrets and
+//	          filters
 //
 // Envoy withholds the ACK of clusters while a cluster warms. Virtual hosts of new services do not
 // wait for it (early.go).
@@ -67,6 +69,7 @@ func (s *Session) advance(now time.Time) []Response {
 		if listeners := e.push(resource.Listener, nil); slices.ContainsFunc(listeners, emitted.any) {
 			s.types[resource.Route].replay = true
 		}
+		e.push(resource.Filter, nil)
 		e.push(resource.Route, nil)
 		e.pushVirtualHosts()
 		e.push(resource.Name, nil)

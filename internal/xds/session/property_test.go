@@ -158,9 +158,9 @@ func (m *mesh) wanted(t resource.Type) *resource.Set {
 }
 
 func (m *mesh) offer() {
-	m.t.Logf("update %d %s cds=%v eds=%v lds=%v rds=%v vhds=%v", m.generation, m.own.Pod,
+	m.t.Logf("update %d %s cds=%v eds=%v lds=%v rds=%v vhds=%v ecds=%v", m.generation, m.own.Pod,
 		m.all(resource.Cluster), m.all(resource.Endpoint),
-		m.all(resource.Listener), m.all(resource.Route), m.all(resource.VirtualHost))
+		m.all(resource.Listener), m.all(resource.Route), m.all(resource.VirtualHost), m.all(resource.Filter))
 	m.client.send(m.client.session.Update(m.state, m.own, m.client.now))
 }
 

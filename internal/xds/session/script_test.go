@@ -342,7 +342,7 @@ func typeOf(t *testing.T, short string) resource.Type {
 
 func typeOfNonce(nonce string) string {
 	return map[byte]string{
-		'n': "nds", 'c': "cds", 'e': "eds", 'm': "leds", 'l': "lds", 'r': "rds", 's': "sds", 'v': "vhds",
+		'f': "ecds", 'n': "nds", 'c': "cds", 'e': "eds", 'm': "leds", 'l': "lds", 'r': "rds", 's': "sds", 'v': "vhds",
 	}[nonce[0]]
 }
 

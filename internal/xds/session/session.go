@@ -79,8 +79,9 @@ type Session struct {
 	// have, see emission.probe.
 	trustsEndpoints bool
 
-	rare   *rareState // nil for most
-	nonces uint64
+	nonces uint32 // no stream has more than 2^32 responses
+
+	rare *rareState // nil for most
 	// unansweredTables are tables whose heads were sent before the client's first request for
 	// virtual hosts, to a client that may not have their virtual hosts.
 	unansweredTables map[string]struct{}
@@ -107,7 +108,7 @@ type Session struct {
 	ackedGeneration uint64
 	expiredNonces   uint64
 
-	types [resource.Name]typeState // of all but names, see names.go
+	types [firstRare]typeState // of the types that every client asks for, see rare.go
 }
 
 // New returns the session of a stream that has just been opened.
@@ -144,9 +145,7 @@ func (s *Session) Request(req Request, now time.Time) []Response {
 	if !ok {
 		return s.unknown(req)
 	}
-	if t == resource.Name {
-		s.askForNames()
-	}
+	s.askFor(t)
 	ts := s.of(t)
 	if s.acknowledges(ts, &req) {
 		s.wake(t)
@@ -186,7 +185,7 @@ func (s *Session) Update(state resource.State, own resource.Overlay, now time.Ti
 		}
 		s.wake(t)
 		ts := s.of(t)
-		if ts == unaskedNames {
+		if ts.session == nil { // nobody has asked for it
 			continue
 		}
 		ts.set = s.visible(t)
@@ -238,7 +237,7 @@ func (s *Session) Overlay() resource.Overlay { return s.own }
 // readdress records under the old addresses what the client holds, so that it counts as changed. It
 // walks all resources; addresses hardly ever change on a live stream.
 func (s *Session) readdress(own resource.Overlay) {
-	for t := range s.types { // names hold no addresses of the proxy
+	for t := range s.types { // the others hold no addresses of the proxy
 		ts := &s.types[t]
 		for r := range ts.held.base.All() {
 			if _, ok := ts.held.exceptions[r.Name()]; r.HasPlaceholders() && !ok && ts.sub.has(r.Name()) {
@@ -261,7 +260,7 @@ func (s *Session) unknown(req Request) []Response {
 // nonce returns the next nonce, which is unique on the stream.
 func (s *Session) nonce(letter string) string {
 	s.nonces++
-	return nonceOf(letter, s.nonces)
+	return nonceOf(letter, uint64(s.nonces))
 }
 
 // nonceOf returns the nonce of a number. The letter shows people the type.
@@ -275,11 +274,14 @@ func (ts *typeState) nonce(number uint64) string {
 	return nonceOf(ts.letter(), number)
 }
 
-// letter returns the first letter of the type's short name, and "m" for members, since "leds"
-// begins like "lds".
+// letter returns the first letter of the type's short name; "m" for members and "f" for filters,
+// since "leds" begins like "lds", and "ecds" like "eds".
 func (ts *typeState) letter() string {
-	if ts.typ == resource.LbEndpoint {
+	switch ts.typ {
+	case resource.LbEndpoint:
 		return "m"
+	case resource.Filter:
+		return "f"
 	}
 	return ts.typ.String()[:1]
 }

@@ -129,7 +129,7 @@ func (s *Session) updateDerived(now time.Time) {
 	s.pacedUntil = time.Time{}
 	for t := range resource.NumTypes {
 		ts := s.of(t)
-		if ts == unaskedNames {
+		if ts.session == nil { // nobody has asked for it
 			s.idle.add(t)
 			continue
 		}

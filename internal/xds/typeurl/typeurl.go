@@ -14,5 +14,6 @@ const (
 	Route       = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 	VirtualHost = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
 	Secret      = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
-	NameTable   = "type.googleapis.com/istio.networking.nds.v1.NameTable" // of an agent's DNS proxy
+	Filter      = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig" // ECDS
+	NameTable   = "type.googleapis.com/istio.networking.nds.v1.NameTable"         // of an agent's DNS proxy
 )

@@ -33,7 +33,26 @@ type Options struct {
 	// Dir is for files of pods: logs, resolv.conf, what containers mount. All users can read it.
 	Dir   string
 	Nodes []string
-	Log   *slog.Logger
+	// Port is where Handler is served over TLS, at podnet.Gateway; zero for nowhere.
+	Port int32
+	// Programs are what containers run, by the names of their images without a tag; beside the
+	// sample program.
+	Programs map[string]Program
+	// NoSidecars reports whether Pods of a namespace get none unless they ask for it; nil for
+	// nowhere.
+	NoSidecars func(namespace string) bool
+	Log        *slog.Logger
+}
+
+// Program is what a container of an image runs.
+type Program struct {
+	// Args are the command, before the arguments of the container. A container may name another
+	// command of its image in Execute.
+	Args []string
+	// Files are those of the image that arguments may name: where they are, by their paths.
+	Files map[string]string
+	// Commands are further programs of the image, by their names.
+	Commands map[string]string
 }
 
 // Kubelet runs Pods. It is safe for concurrent use.
@@ -167,11 +186,19 @@ func (k *Kubelet) ended(w *worker) {
 
 // Pod is the network namespace of a running Pod, nil if there is none.
 func (k *Kubelet) Pod(namespace, name string) *podnet.Pod {
+	if w := k.worker(namespace, name); w != nil {
+		return w.place()
+	}
+	return nil
+}
+
+// worker returns the one of a Pod, nil if there is none.
+func (k *Kubelet) worker(namespace, name string) *worker {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, w := range k.workers {
 		if w.namespace == namespace && w.name == name {
-			return w.place()
+			return w
 		}
 	}
 	return nil

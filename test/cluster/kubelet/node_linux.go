@@ -29,7 +29,8 @@ func (k *Kubelet) register(ctx context.Context, name string) error {
 	object := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
 		Status: corev1.NodeStatus{
-			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: podnet.Gateway.String()}},
+			Addresses:       []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: podnet.Gateway.String()}},
+			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: k.o.Port}},
 			Conditions: []corev1.NodeCondition{{
 				Type:              corev1.NodeReady,
 				Status:            corev1.ConditionTrue,

@@ -36,20 +36,12 @@ const proxyContainer = "istio-proxy"
 
 // startProxy starts the pod's agent, which starts the Envoy.
 func (w *worker) startProxy() error {
-	kind := "sidecar"
-	if w.role() == gateway {
-		kind = "router"
-	}
-	args := []string{
-		"/bin/sh", "-c", `cd "$0" && exec "$@"`, w.proxyDir(), w.k.o.Agent, "proxy", kind,
-		"--domain", w.namespace + ".svc.cluster.local", "--proxyLogLevel", "warning",
-		"--proxyComponentLogLevel", "misc:error",
-	}
-	env, err := w.proxyEnv()
+	args, env, err := w.proxyCommand()
 	if err != nil {
 		return err
 	}
-	proxy, err := w.launch(proxyContainer, podnet.ProxyUID, args, env)
+	args = append([]string{"/bin/sh", "-c", `cd "$0" && exec "$@"`, w.proxyDir(), w.k.o.Agent}, args...)
+	proxy, err := w.launchProxy(args, env)
 	if err != nil {
 		return err
 	}
@@ -61,16 +53,13 @@ func (w *worker) startProxy() error {
 
 // Proxy returns the running agent of a Pod, or nil if there is none.
 func (k *Kubelet) Proxy(namespace, name string) *podnet.Process {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, w := range k.workers {
-		if w.namespace == namespace && w.name == name {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			return w.proxy
-		}
+	w := k.worker(namespace, name)
+	if w == nil {
+		return nil
 	}
-	return nil
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.proxy
 }
 
 // ProxyLog returns what a Pod's agent and Envoy have written.
@@ -102,6 +91,9 @@ func (w *worker) mount() error {
 		rootsFile:                            roots,
 		"etc/istio/pod/labels":               labels.String(),
 	} {
+		if !w.mounts(name) {
+			continue
+		}
 		path := filepath.Join(w.proxyDir(), name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err
@@ -205,10 +197,16 @@ func (w *worker) proxyEnv() ([]string, error) {
 	return append(env, w.ownProxyEnv()...), nil
 }
 
-// ownProxyEnv are the variables that the Pod itself has for its proxy.
+// ownProxyEnv are the variables that the Pod itself has for its proxy. Of a gateway that Lateen
+// deploys these are only those for the node's metadata: the others say where things are in a
+// cluster with images and DNS, which processes of this machine find elsewhere.
 func (w *worker) ownProxyEnv() (env []string) {
+	_, deployed := w.pod.Labels["gateway.networking.k8s.io/gateway-name"]
 	for _, c := range w.pod.Spec.Containers {
 		for _, e := range c.Env {
+			if deployed && (e.ValueFrom != nil || !strings.HasPrefix(e.Name, "ISTIO_META_")) {
+				continue
+			}
 			if c.Name == proxyContainer {
 				env = append(env, e.Name+"="+e.Value)
 			}

@@ -49,7 +49,8 @@ func (w *worker) looksReady(ctx context.Context) bool {
 }
 
 // probe asks a container from the node whether it is ready, as a kubelet does. Beside a sidecar it
-// asks from inside of the Pod, where injection sends probes: a kubelet has no certificate.
+// asks from inside of the Pod, because a kubelet has no certificate. Where the injection has made
+// the sidecar, it has sent the probes to the agent.
 func (w *worker) probe(ctx context.Context, c *container) bool {
 	p := c.ReadinessProbe
 	if p == nil {
@@ -58,7 +59,7 @@ func (w *worker) probe(ctx context.Context, c *container) bool {
 	ctx, cancel := context.WithTimeout(ctx, max(probeTimeout, time.Duration(p.TimeoutSeconds)*time.Second))
 	defer cancel()
 	dial, host := w.k.o.Network.Dial, w.net.Addr
-	if w.role() == sidecar {
+	if w.role() == sidecar && !w.injected() {
 		dial, host = w.net.Dial, netip.MustParseAddr("127.0.0.1")
 	}
 	switch {

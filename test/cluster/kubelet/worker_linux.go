@@ -35,8 +35,9 @@ type worker struct {
 	kill            context.CancelFunc
 	seen            chan *corev1.Pod // latest-value
 
-	mu  sync.Mutex
-	net *podnet.Pod
+	mu   sync.Mutex
+	net  *podnet.Pod
+	logs map[string]*containerLog // by the names of containers
 
 	pod        *corev1.Pod
 	started    metav1.Time
@@ -63,6 +64,7 @@ func newWorker(k *Kubelet, n *node, pod *corev1.Pod) *worker {
 		name:      pod.Name,
 		pod:       pod,
 		seen:      make(chan *corev1.Pod, 1),
+		logs:      map[string]*containerLog{},
 		started:   metav1.Now(),
 		failed:    failures, // none is ready before it was found so
 	}
@@ -124,8 +126,8 @@ func (w *worker) start() error {
 	w.mu.Lock()
 	w.net = pod
 	w.mu.Unlock()
-	if w.role() == sidecar {
-		if err := pod.Redirect(slices.Contains(w.ownProxyEnv(), "ISTIO_META_DNS_CAPTURE=true")); err != nil {
+	if slices.ContainsFunc(w.sysctls(), func(s corev1.Sysctl) bool { return s.Name == lowPorts && s.Value == "0" }) {
+		if err := pod.OpenLowPorts(); err != nil {
 			return err
 		}
 	}
@@ -137,6 +139,11 @@ func (w *worker) start() error {
 	if err := os.WriteFile(w.resolvConf(), []byte(resolv), 0o644); err != nil {
 		return err
 	}
+	if w.role() == sidecar {
+		if err := w.redirect(); err != nil {
+			return err
+		}
+	}
 	if w.role() != bare {
 		if err := w.mount(); err != nil {
 			return err
@@ -147,6 +154,9 @@ func (w *worker) start() error {
 	}
 	if w.role() == gateway {
 		return nil
+	}
+	if err := w.mountVolumes(); err != nil {
+		return err
 	}
 	for _, c := range w.pod.Spec.Containers {
 		if c.Name == proxyContainer {
@@ -164,9 +174,10 @@ func (w *worker) start() error {
 func (w *worker) dir() string        { return filepath.Join(w.k.o.Dir, w.namespace+"_"+w.name) }
 func (w *worker) resolvConf() string { return filepath.Join(w.dir(), "resolv.conf") }
 
-// launch runs a program in the pod, with its output in a file.
-func (w *worker) launch(name string, uid int, args, env []string) (*podnet.Process, error) {
-	output, err := os.OpenFile(filepath.Join(w.dir(), name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+// launchProxy runs the agent, with its output in a file.
+func (w *worker) launchProxy(args, env []string) (*podnet.Process, error) {
+	path := filepath.Join(w.dir(), proxyContainer+".log")
+	output, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
 	}
@@ -175,21 +186,32 @@ func (w *worker) launch(name string, uid int, args, env []string) (*podnet.Proce
 		return nil, err
 	}
 	return w.net.Start(podnet.Command{
-		Args:   podnet.InitArgs(w.k.o.Self, w.resolvConf(), uid, args),
+		Args:   podnet.InitArgs(w.k.o.Self, w.resolvConf(), podnet.ProxyUID, args),
 		Env:    env,
 		Output: output,
 	})
 }
 
-func (w *worker) startContainer(c *container) (err error) {
-	if c.Image != "lateen/sample" {
-		return fmt.Errorf("container %s has the image %s: only lateen/sample can be run", c.Name, c.Image)
+func (w *worker) startContainer(c *container) error {
+	program, err := w.program(c)
+	if err != nil {
+		return err
 	}
-	env := []string{"HOSTNAME=" + w.name, "LATEEN_APP_ADDRESS=0.0.0.0", "PATH=" + os.Getenv("PATH")}
-	for _, e := range c.Env {
-		env = append(env, e.Name+"="+e.Value)
+	files := w.files(c, program)
+	args := slices.Clone(program.Args)
+	for _, a := range c.Args {
+		args = append(args, files.Replace(a))
 	}
-	c.process, err = w.launch(c.Name, 0, append([]string{w.k.o.Self, "sample"}, c.Args...), env)
+	output, err := w.log(c.Name).pipe()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = output.Close() }()
+	c.process, err = w.net.Start(podnet.Command{
+		Args:   podnet.InitArgs(w.k.o.Self, w.resolvConf(), 0, args),
+		Env:    w.env(c, files),
+		Output: output,
+	})
 	return err
 }
 
@@ -311,7 +333,9 @@ func (w *worker) role() role {
 	if w.pod.Annotations[templates] == "gateway" {
 		return gateway
 	}
-	if slices.Contains([]string{w.pod.Labels[inject], w.pod.Annotations[inject]}, "false") {
+	said := []string{w.pod.Labels[inject], w.pod.Annotations[inject]}
+	without := w.k.o.NoSidecars != nil && w.k.o.NoSidecars(w.namespace)
+	if slices.Contains(said, "false") || without && !slices.Contains(said, "true") {
 		return bare
 	}
 	return sidecar

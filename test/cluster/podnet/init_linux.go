@@ -20,7 +20,8 @@ func InitArgs(self, resolvConf string, uid int, args []string) []string {
 	return append([]string{self, InitCommand, "--resolv-conf", resolvConf, "--uid", fmt.Sprint(uid), "--"}, args...)
 }
 
-// Init does what InitArgs say. It returns only when it fails.
+// Init does what InitArgs say. The host name is that of $HOSTNAME, if there is one. It returns only
+// when it fails.
 func Init(args []string) error {
 	flags := flag.NewFlagSet(InitCommand, flag.ContinueOnError)
 	resolvConf := flags.String("resolv-conf", "", "file that stands in for /etc/resolv.conf")
@@ -37,6 +38,11 @@ func Init(args []string) error {
 	}
 	if err := unix.Mount(*resolvConf, "/etc/resolv.conf", "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("mounting %s: %w", *resolvConf, err)
+	}
+	if name := os.Getenv("HOSTNAME"); name != "" {
+		if err := unix.Sethostname([]byte(name)); err != nil {
+			return fmt.Errorf("host name %s: %w", name, err)
+		}
 	}
 	if *uid != 0 {
 		if err := errors.Join(syscall.Setgid(*uid), syscall.Setuid(*uid)); err != nil {

@@ -7,7 +7,9 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"sync"
+	"syscall"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -39,6 +41,20 @@ func New() (*Network, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newIn(parent)
+}
+
+// Here makes a network whose bridge is in this process's own namespace, so that the process reaches
+// Pods by their addresses. That should be one which leads nowhere (Isolated).
+func Here() (*Network, error) {
+	parent, err := netns.Get()
+	if err != nil {
+		return nil, fmt.Errorf("the process's own network namespace: %w", err)
+	}
+	return newIn(parent)
+}
+
+func newIn(parent netns.NsHandle) (*Network, error) {
 	n := &Network{parent: parent, last: Gateway}
 	if err := n.addBridge(); err != nil {
 		_ = parent.Close()
@@ -59,6 +75,22 @@ func (n *Network) addBridge() (err error) {
 	n.bridge = bridge.Index
 	return errors.Join(up(n.links, bridge, netip.PrefixFrom(Gateway, Prefix.Bits())), upLoopback(n.links),
 		inside(n.parent, forward))
+}
+
+// Isolated makes a command start in a network namespace of its own. The program there calls
+// UpLoopback first.
+func Isolated(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWNET}
+}
+
+// UpLoopback starts the loopback device of this process's namespace.
+func UpLoopback() error {
+	links, err := netlink.NewHandle()
+	if err != nil {
+		return err
+	}
+	defer links.Close()
+	return upLoopback(links)
 }
 
 // forward lets the gateway look for a way on, and say that there is none; else what leads nowhere
@@ -82,9 +114,10 @@ func upLoopback(links *netlink.Handle) error {
 	return links.LinkSetUp(lo)
 }
 
-// Close stops the spawner; the namespaces go with what is in them.
+// Close stops the spawner and removes the bridge; the namespaces go with what is in them.
 func (n *Network) Close() {
 	n.spawner.close()
+	_ = n.links.LinkDel(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Index: n.bridge}})
 	n.links.Close()
 	_ = n.parent.Close()
 }

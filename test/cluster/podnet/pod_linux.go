@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -63,6 +64,14 @@ func (p *Pod) connect() error {
 	}
 	// Connections to virtual IPs need a way out, though they are redirected before they take it.
 	return links.RouteAdd(&netlink.Route{LinkIndex: eth0.Attrs().Index, Gw: net.IP(Gateway.AsSlice())})
+}
+
+// OpenLowPorts lets programs of all users listen at ports below 1024, the sysctl
+// net.ipv4.ip_unprivileged_port_start of a Pod with the value 0.
+func (p *Pod) OpenLowPorts() error {
+	return inside(p.ns, func() error {
+		return os.WriteFile("/proc/sys/net/ipv4/ip_unprivileged_port_start", []byte("0"), 0o644)
+	})
 }
 
 // Dial connects from within the pod to an address (not a name) with a port, as its workload does.

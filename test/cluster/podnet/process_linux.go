@@ -25,11 +25,14 @@ type Process struct {
 	done chan struct{}
 }
 
-// Start runs a program in the pod, in a mount namespace of its own. It dies with this process.
+// Start runs a program in the pod, with mounts and a host name of its own. It dies with this
+// process.
 func (p *Pod) Start(c Command) (*Process, error) {
 	cmd := exec.Command(c.Args[0], c.Args[1:]...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = c.Env, c.Output, c.Output
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWNS}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Setpgid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS,
+	}
 	process := &Process{cmd: cmd, done: make(chan struct{})}
 	if err := p.network.spawner.start(p.ns, cmd); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", c.Args[0], err)
@@ -43,6 +46,12 @@ func (p *Pod) Start(c Command) (*Process, error) {
 
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Succeeded waits until the process has ended, and reports whether it ended well.
+func (p *Process) Succeeded() bool {
+	<-p.done
+	return p.cmd.ProcessState.Success()
+}
 
 // PID is the number of the process.
 func (p *Process) PID() int { return p.cmd.Process.Pid }

@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -18,15 +17,8 @@ var outage = flag.Duration("outage", 3*time.Second, "how long the API server sta
 var binary string
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "lateen-apiserver-")
-	if err == nil {
+	os.Exit(lateenserve.Main(func(dir string) (err error) {
 		binary, err = lateenserve.Build(dir, lateenserve.AsTests()...)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := leak.Run(m.Run)
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
+		return err
+	}, func() int { return leak.Run(m.Run) }))
 }

@@ -1,7 +1,6 @@
 package change
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -18,17 +17,10 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "lateen-change-")
-	if err == nil {
+	os.Exit(lateenserve.Main(func(dir string) (err error) {
 		binary, err = build(dir)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := leak.Run(m.Run)
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
+		return err
+	}, func() int { return leak.Run(m.Run) }))
 }
 
 func build(dir string) (string, error) {

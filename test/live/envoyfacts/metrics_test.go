@@ -49,7 +49,7 @@ func BenchmarkStandardMetrics(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			off := startMetered(b, backend, func(at netip.AddrPort) *listenerv3.Listener { return make(at, nil) })
 			on := startMetered(b, backend, func(at netip.AddrPort) *listenerv3.Listener {
-				return make(at, &listener.Common{Metrics: listener.Metrics{Standard: true, Hides: true}})
+				return make(at, &listener.Common{Metrics: listener.Metrics{Standard: true}})
 			})
 			for _, m := range []*metered{off, on} {
 				m.round(b) // connections open, statistics come to be

@@ -1,7 +1,6 @@
 package features
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -9,14 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
-	logv3 "github.com/envoyproxy/go-control-plane/envoy/service/accesslog/v3"
 	"github.com/stretchr/testify/require"
-	otelv1 "go.opentelemetry.io/proto/otlp/logs/v1"
-	"google.golang.org/grpc"
-	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
 )
@@ -61,6 +55,24 @@ func TestAccessLogsReachTheirProviders(t *testing.T) {
 		return received.has("tcp outbound|7000||web.default.svc.cluster.local")
 	})
 	m.Await("records of OpenTelemetry", func() bool { return received.has("otel /logged 200 ann") })
+}
+
+// TestLogsGoToTheMeshsAccessLogService is enableEnvoyAccessLogService, from before there were
+// providers.
+func TestLogsGoToTheMeshsAccessLogService(t *testing.T) {
+	received := newCollector(t)
+	m := livemesh.Start(t, livemesh.File("mesh.yaml", fmt.Sprintf(`apiVersion: v1
+kind: ConfigMap
+metadata: {name: istio, namespace: istio-system}
+data:
+  mesh: |
+    enableEnvoyAccessLogService: true
+    defaultConfig: {envoyAccessLogService: {address: "als.collector.test:%d"}}
+`, received.port))+livemesh.File("base.yaml", livemesh.NewEcho("client", "v1"), livemesh.NewEcho("web", "v1"),
+		livemesh.Service("web", "http:80:8080"), grpcEntry("als.collector", received.port)))
+	m.RequireNoProblems()
+	requireStatus(t, 200, m.Client("client-v1").Get("http://web/logged"))
+	m.Await("entries about requests", func() bool { return received.has("http /logged ") })
 }
 
 // TestCollectorsThatAreAwayDelayNothing has receivers that nobody knows, that refuse and that do
@@ -126,87 +138,52 @@ func pathsIn(t *testing.T, file string) []string {
 	return found
 }
 
-// collector receives access logs.
-type collector struct {
-	logv3.UnimplementedAccessLogServiceServer
+// TestTelemetriesForOneSideAndOneWorkload: an entry for called workloads alone leaves callers to
+// accessLogFile, and of two Telemetries that select a workload both are in force.
+func TestTelemetriesForOneSideAndOneWorkload(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	const format = `logFormat: {labels: {path: "%REQ(:PATH)%", cluster: "%UPSTREAM_CLUSTER_RAW%"}}`
+	m := livemesh.Start(t, livemesh.File("mesh.yaml", `apiVersion: v1
+kind: ConfigMap
+metadata: {name: istio, namespace: istio-system}
+data:
+  mesh: |
+    accessLogFile: `+file("legacy")+`
+    accessLogEncoding: JSON
+    accessLogFormat: '{"path": "%REQ(:PATH)%", "cluster": "%UPSTREAM_CLUSTER_RAW%"}'
+    defaultProviders: {accessLogging: [default]}
+    extensionProviders:
+    - name: default
+      envoyFileAccessLog: {path: `+file("default")+`, `+format+`}
+    - name: other
+      envoyFileAccessLog: {path: `+file("other")+`, `+format+`}
+`)+livemesh.File("base.yaml",
+		livemesh.NewEcho("client", "v1"), livemesh.NewEcho("web", "v1"), livemesh.Service("web", "http:80:8080"),
+	)+telemetryFor("server", "\naccessLogging: [{match: {mode: SERVER}}]\n"))
+	m.RequireNoProblems()
+	const caller, called = "/one outbound|80||web.default.svc.cluster.local", "/one inbound|8080||"
+	requireStatus(t, 200, m.Client("client-v1").Get("http://web/one"))
+	m.Await("the caller's line, and that of the called workload", func() bool {
+		legacy, usual := pathsIn(t, file("legacy")), pathsIn(t, file("default"))
+		return slices.Contains(legacy, caller) && slices.Contains(usual, called)
+	})
+	require.NotContains(t, pathsIn(t, file("default")), caller)
+	require.NotContains(t, pathsIn(t, file("legacy")), called)
 
-	port int
-	mu   sync.Mutex
-	seen []string
-}
-
-func newCollector(t *testing.T) *collector {
-	t.Helper()
-	c := &collector{}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	c.port = listener.Addr().(*net.TCPAddr).Port
-	server := grpc.NewServer()
-	logv3.RegisterAccessLogServiceServer(server, c)
-	server.RegisterService(&grpc.ServiceDesc{
-		ServiceName: "opentelemetry.proto.collector.logs.v1.LogsService",
-		HandlerType: (*any)(nil),
-		Methods: []grpc.MethodDesc{{
-			MethodName: "Export",
-			Handler: func(
-				_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor,
-			) (any, error) {
-				return c.export(decode)
-			},
-		}},
-	}, c)
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(server.Stop)
-	return c
-}
-
-func (c *collector) note(entry string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.seen = append(c.seen, entry)
-}
-
-func (c *collector) has(entry string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Contains(c.seen, entry)
-}
-
-// StreamAccessLogs implements Envoy's AccessLogService.
-func (c *collector) StreamAccessLogs(stream logv3.AccessLogService_StreamAccessLogsServer) error {
-	for {
-		message, err := stream.Recv()
-		if err != nil {
-			return err
-		}
-		for _, e := range message.GetHttpLogs().GetLogEntry() {
-			c.note("http " + e.GetRequest().GetPath() + " " + e.GetRequest().GetRequestHeaders()["x-user"])
-		}
-		for _, e := range message.GetTcpLogs().GetLogEntry() {
-			c.note("tcp " + e.GetCommonProperties().GetUpstreamCluster())
-		}
+	m.Apply(telemetryFor("a", `
+selector: {matchLabels: {app: web}}
+accessLogging: [{providers: [{name: other}]}]
+`) + telemetryFor("b", `
+selector: {matchLabels: {app: web}}
+accessLogging: [{filter: {expression: "request.url_path != '/hidden'"}}]
+`))
+	m.AwaitProblem("spec.selector", "both are in force")
+	for _, path := range []string{"/first", "/hidden", "/two"} { // the first ends the connection to the old listener
+		requireStatus(t, 200, m.Client("client-v1").Get("http://web"+path))
 	}
-}
-
-// export implements the method of OpenTelemetry's LogsService. Its request looks on the wire as
-// LogsData does.
-func (c *collector) export(decode func(any) error) (any, error) {
-	data := &otelv1.LogsData{}
-	if err := decode(data); err != nil {
-		return nil, err
-	}
-	for _, resource := range data.GetResourceLogs() {
-		for _, scope := range resource.GetScopeLogs() {
-			for _, r := range scope.GetLogRecords() {
-				entry := "otel " + r.GetBody().GetStringValue()
-				for _, a := range r.GetAttributes() {
-					if a.GetKey() == "user" {
-						entry += " " + a.GetValue().GetStringValue()
-					}
-				}
-				c.note(entry)
-			}
-		}
-	}
-	return &emptypb.Empty{}, nil
+	m.Await("the line of what the filter takes", func() bool {
+		return slices.Contains(pathsIn(t, file("other")), "/two inbound|8080||")
+	})
+	require.NotContains(t, pathsIn(t, file("other")), "/hidden inbound|8080||")
 }

@@ -2,165 +2,80 @@ package features
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 
-	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/genproto/googleapis/rpc/status"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
+	"github.com/lateen-mesh/lateen/internal/testkit/policytable"
 )
 
-// TestPoliciesDecideAsDocumented runs the table of cases by traffic: each rule stands in an ALLOW
-// policy of the workload allows, and in a DENY policy of the workload denies. A call that the rule
-// matches is let in by the one and refused by the other, and a call that it does not match the
-// other way round.
+// TestPoliciesDecideAsDocumented runs the table of policies by traffic. What decided a call is
+// explained by what the server's proxy holds, and the explanation has to be right.
 func TestPoliciesDecideAsDocumented(t *testing.T) {
 	options, _ := agentMesh(t)
-	m := livemesh.StartWith(t, options, autoTLS+livemesh.File("base.yaml", servers(), callers())+
-		livemesh.File("policies.yaml", casePolicies()...))
+	var m *livemesh.Mesh
+	var why *explainer
+	w := policytable.World{
+		Workloads: netip.MustParsePrefix("127.0.0.1/8"),
+		Do: func(r policytable.Request) (int, string) {
+			status, shown := request(m, r)
+			return status, shown + "\n" + why.request(r, status)
+		},
+		Connects: func(caller, server string, port int) bool {
+			answered := connects(m, caller, server, port)
+			why.connection(caller, server, port, answered)
+			return answered
+		},
+		Await: func(what string, is func() bool) { m.Await(what, is) },
+	}
+	var servers []any
+	for _, server := range []string{policytable.Allows, policytable.Denies} {
+		servers = append(servers, inTLS(livemesh.NewEcho(server, "v1").TCP(policytable.Ports(server)...)))
+	}
+	m = livemesh.StartWith(t, options, livemesh.File("base.yaml", servers...)+
+		livemesh.File("callers.yaml", livemesh.NewEcho("client", "v1"), livemesh.NewEcho("far", "v1").In("other"))+
+		livemesh.File("policies.yaml", strings.Join(w.Manifests(), "")))
 	m.RequireNoProblems()
-	checked := 0
-	for i, c := range requestCases() {
-		for _, call := range c.calls {
-			for _, server := range []string{"allows", "denies"} {
-				matches := call[0] == '+'
-				got := request(m, server, segment(i), call[1:])
-				require.NoError(t, got.Err)
-				assert.Equal(t, matches == (server == "allows"), got.Status != 403,
-					"%s: %s: %s\nin %s: %s", server, c.why, call, c.rule, got)
-				checked++
-			}
-		}
-	}
-	for i, c := range connectionCases() {
-		for _, caller := range []string{"client", "far", "plain"} {
-			allowed := strings.Contains(c.allows, caller)
-			assert.Equal(t, allowed, connects(m, caller, "allows", i), "allows: %s: %s in %s", c.why, caller, c.rule)
-			denied := strings.Contains(c.denies, caller)
-			assert.Equal(t, !denied, connects(m, caller, "denies", i), "denies: %s: %s in %s", c.why, caller, c.rule)
-			checked += 2
-		}
-	}
-	require.Greater(t, checked, 300)
+	why = newExplainer(t, m)
+	w.Run(t)
 }
 
-func segment(i int) string { return fmt.Sprintf("c%d", i) }
-
-// Ports of the servers for the cases on connections: those of the one begin where the other's end.
-const firstPort = 7000
-
-func portOf(server string, i int) int {
-	if server == "denies" {
-		i += len(connectionCases())
+// request sends a request of the table.
+func request(m *livemesh.Mesh, r policytable.Request) (status int, shown string) {
+	options := []livemesh.Option{livemesh.Method(r.Method)}
+	for name, value := range r.Headers {
+		options = append(options, livemesh.Header(name, value))
 	}
-	return firstPort + i
+	if r.Host != "" {
+		options = append(options, livemesh.Host(r.Host))
+	}
+	client, base := m.Client("client-v1"), "http://"+r.Server+".default"
+	switch r.Caller {
+	case policytable.Far:
+		client = m.Client("other/far-v1")
+	case policytable.Plain:
+		client, base = m.Gateway(r.Server+"-v1", policytable.HTTPPort), ""
+		options = append([]livemesh.Option{livemesh.Host(r.Server)}, options...)
+	}
+	a := client.Get(base+r.Path, options...)
+	return a.Status, a.String()
 }
 
-// servers are the two workloads, with a port for each case on connections.
-func servers() string {
-	var b strings.Builder
-	for _, server := range []string{"allows", "denies"} {
-		ports, services := []int{}, []string{"http:80:8080"}
-		for i := range connectionCases() {
-			ports = append(ports, portOf(server, i))
-			services = append(services, fmt.Sprintf("tcp-%d:%d", portOf(server, i), portOf(server, i)))
-		}
-		b.WriteString(inTLS(livemesh.NewEcho(server, "v1").TCP(ports...)) + livemesh.Service(server, services...))
-	}
-	return b.String()
-}
-
-func callers() string {
-	return livemesh.NewEcho("client", "v1").String() + livemesh.NewEcho("far", "v1").In("other").String()
-}
-
-// casePolicies are the policies of all cases.
-func casePolicies() []any {
-	var all []any
-	add := func(name, rule string) {
-		for server, action := range map[string]string{"allows": "ALLOW", "denies": "DENY"} {
-			port := 0
-			if _, err := fmt.Sscanf(name, "tcp-%d", &port); err == nil {
-				port = portOf(server, port)
-			}
-			spec := fmt.Sprintf("selector: {matchLabels: {app: %s}}\naction: %s\nrules: [{%s}]\n",
-				server, action, strings.ReplaceAll(rule, "$p", fmt.Sprint(port)))
-			all = append(all, livemesh.Object("AuthorizationPolicy "+server+"-"+name, spec))
-		}
-	}
-	for i, c := range requestCases() {
-		rule := c.rule
-		if !strings.Contains(rule, "to:") {
-			rule = strings.TrimPrefix(rule+`, to: [{operation: {paths: ["/$i/*"]}}]`, ", ")
-		}
-		// Without a port, a DENY on requests refuses all other connections.
-		rule = strings.ReplaceAll(rule, "operation: {", `operation: {notPorts: [`+otherPorts()+`], `)
-		if strings.Contains(c.rule, "orts:") {
-			rule = strings.ReplaceAll(c.rule, "$others", otherPorts())
-		}
-		add(segment(i), strings.ReplaceAll(rule, "$i", segment(i)))
-	}
-	for i, c := range connectionCases() {
-		add(fmt.Sprintf("tcp-%d", i), c.rule)
-	}
-	return all
-}
-
-// otherPorts are the ports of the cases on connections, as they stand in a list.
-func otherPorts() string {
-	var list []string
-	for i := range 2 * len(connectionCases()) {
-		list = append(list, fmt.Sprintf("%q", fmt.Sprint(firstPort+i)))
-	}
-	return strings.Join(list, ", ")
-}
-
-// request sends the request of a call.
-func request(m *livemesh.Mesh, server, segment, call string) livemesh.Answer {
-	fields := strings.Fields(call)
-	path, options := "/x", []livemesh.Option{livemesh.Host(server)}
-	for _, f := range fields[1:] {
-		name, value, isHeader := strings.Cut(f, "=")
-		switch {
-		case strings.HasPrefix(f, "/"):
-			path = f
-		case !isHeader:
-			options = append(options, livemesh.Method(f))
-		case name == "host":
-			options = append(options, livemesh.Host(value))
-		default:
-			options = append(options, livemesh.Header(name, value))
-		}
-	}
-	target := "/" + segment + path
-	switch fields[0] {
-	case "client":
-		return m.Client("client-v1").Get("http://"+server+".default"+target, options[1:]...)
-	case "far":
-		return m.Client("other/far-v1").Get("http://"+server+".default"+target, options[1:]...)
-	}
-	return m.Gateway(server+"-v1", 8080).Get(target, options...)
-}
-
-// connects reports whether a caller gets an answer on the port of a case.
-func connects(m *livemesh.Mesh, caller, server string, i int) bool {
-	port := uint16(portOf(server, i))
+// connects reports whether a caller of the table gets an answer on a port.
+func connects(m *livemesh.Mesh, caller, server string, port int) bool {
 	var conn net.Conn
 	switch caller {
-	case "client":
-		conn = m.Dial("client-v1", port)
-	case "far":
-		conn = m.Dial("other/far-v1", port)
+	case policytable.Client:
+		conn = m.Dial("client-v1", uint16(port))
+	case policytable.Far:
+		conn = m.Dial("other/far-v1", uint16(port))
 	default:
-		conn = m.DialPod(server+"-v1", port)
+		conn = m.DialPod(server+"-v1", uint16(port))
 	}
 	defer func() { _ = conn.Close() }()
 	if _, err := fmt.Fprintln(conn, "hello"); err != nil {
@@ -174,7 +89,7 @@ func connects(m *livemesh.Mesh, caller, server string, i int) bool {
 // by gRPC.
 func TestExternalAuthorizersAreAsked(t *testing.T) {
 	options, _ := agentMesh(t)
-	grpcPort := checker(t)
+	grpcPort, tokens := serveChecks(t, goodPaths{}), newSigner(t, "https://a.test")
 	m := livemesh.StartWith(t, options, fmt.Sprintf(`
 -- istio.yaml --
 apiVersion: v1
@@ -209,6 +124,9 @@ endpoints: [{address: 127.0.0.1}]
 		custom("grpc", "by-grpc", `to: [{operation: {ports: ["8080"], paths: ["/grpc/*"]}}]`),
 		custom("tcp", "by-grpc", `to: [{operation: {ports: ["7000"]}}]`),
 		custom("tcp-by-http", "by-http", `to: [{operation: {ports: ["7001"]}}]`),
+		custom("by-token", "by-http", `from: [{source: {requestPrincipals: ["*"]}}], `+
+			`to: [{operation: {ports: ["8080"], paths: [/token]}}]`),
+		authentication("tokens", "web", tokenRule(tokens, "")),
 		custom("gone", "gone", `to: [{operation: {ports: ["8080"], paths: [/gone]}}]`),
 		custom("gone-open", "gone-open", `to: [{operation: {ports: ["8080"], paths: [/gone-open]}}]`)))
 	m.RequireNoProblems()
@@ -223,6 +141,12 @@ endpoints: [{address: 127.0.0.1}]
 	a = get("/not-asked")
 	requireStatus(t, 200, a)
 	require.Empty(t, a.Echoed.Headers.Get("x-sample-version"))
+	a = get("/token")
+	requireStatus(t, 200, a)
+	require.Empty(t, a.Echoed.Headers.Get("x-sample-version"), "there is no token")
+	a = m.Client("client-v1").Get("http://web.default/token", bearer(tokens.token()))
+	requireStatus(t, 200, a)
+	require.Equal(t, "guard", a.Echoed.Headers.Get("x-sample-version"), "tokens are verified before it is asked")
 	requireStatus(t, 200, get("/grpc/good"))
 	requireStatus(t, 403, get("/grpc/bad"))
 	requireStatus(t, 503, get("/gone"))
@@ -236,32 +160,6 @@ endpoints: [{address: 127.0.0.1}]
 func custom(name, provider, rule string) string {
 	return livemesh.Object("AuthorizationPolicy "+name, fmt.Sprintf(
 		"selector: {matchLabels: {app: web}}\naction: CUSTOM\nprovider: {name: %s}\nrules: [{%s}]\n", provider, rule))
-}
-
-// checker is an authorizer by gRPC that accepts requests to paths with "good" in them. It returns
-// its port.
-func checker(t *testing.T) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	server := grpc.NewServer()
-	authv3.RegisterAuthorizationServer(server, goodPaths{})
-	ended := make(chan struct{})
-	go func() { defer close(ended); _ = server.Serve(listener) }()
-	t.Cleanup(func() { server.Stop(); <-ended })
-	return listener.Addr().(*net.TCPAddr).Port
-}
-
-type goodPaths struct {
-	authv3.UnimplementedAuthorizationServer
-}
-
-func (goodPaths) Check(_ context.Context, in *authv3.CheckRequest) (*authv3.CheckResponse, error) {
-	code := codes.PermissionDenied
-	if strings.Contains(in.GetAttributes().GetRequest().GetHttp().GetPath(), "good") {
-		code = codes.OK
-	}
-	return &authv3.CheckResponse{Status: &status.Status{Code: int32(code)}}, nil
 }
 
 // TestDryRunsAndWiderPolicies: a policy of a dry run decides nothing and is counted, and one of the
@@ -278,6 +176,8 @@ func TestDryRunsAndWiderPolicies(t *testing.T) {
 		func(t *testing.T, m *livemesh.Mesh) {
 			m.Await("the policy is in force", func() bool { return status("/denied") == 403 })
 			require.Equal(t, 200, status("/dry"))
+			require.Regexp(t, `istio_dry_run_deny_\.shadow_denied: [1-9]`,
+				m.Admin("web-v1", "/stats?filter=istio_dry_run"), "what it would refuse is counted")
 		})
 	m.Run("deny beats allow, and audit is no matter", livemesh.File("both.yaml",
 		livemesh.Object("AuthorizationPolicy allow", fmt.Sprintf(rule, "ALLOW", `"/a*"`)),
@@ -295,4 +195,38 @@ func TestDryRunsAndWiderPolicies(t *testing.T) {
 			m.Await("the policy is in force", func() bool { return status("/root") == 403 })
 			require.Equal(t, 200, status("/a"))
 		})
+}
+
+// TestPathsAreNormalizedAsTheMeshSays: a policy about /admin meets other spellings of it, by the
+// level of pathNormalization.
+func TestPathsAreNormalizedAsTheMeshSays(t *testing.T) {
+	m := livemesh.Start(t, livemesh.File("base.yaml", livemesh.NewEcho("web", "v1"),
+		livemesh.Service("web", "http:80:8080"), livemesh.Object("AuthorizationPolicy admin",
+			`{action: DENY, rules: [{to: [{operation: {paths: [/admin]}}]}]}`)))
+	spellings := []string{
+		"/admin", "/x/../admin", "/./admin", "//admin", "/x//../admin", "/%2Fadmin", "/x%2F..%2Fadmin",
+		"/x%5c..%5Cadmin",
+	}
+	for level, refused := range map[string]string{
+		"NONE":                     "/admin",
+		"BASE":                     "/admin /x/../admin /./admin",
+		"MERGE_SLASHES":            "/admin /x/../admin /./admin //admin",
+		"DECODE_AND_MERGE_SLASHES": "/admin /x/../admin /./admin //admin /%2Fadmin /x%2F..%2Fadmin /x%5c..%5Cadmin",
+	} {
+		config := "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: istio, namespace: istio-system}\n" +
+			"data: {mesh: \"pathNormalization: {normalization: " + level + "}\"}\n"
+		m.Run(level, livemesh.File("istio.yaml", config), func(t *testing.T, m *livemesh.Mesh) {
+			got := func() string {
+				var all []string
+				for _, path := range spellings {
+					if m.Gateway("web-v1", 8080).Get(path).Status == 403 {
+						all = append(all, path)
+					}
+				}
+				return strings.Join(all, " ")
+			}
+			// A changed listener serves the connections that it had for a while.
+			m.Await("refused are "+refused+", now "+got(), func() bool { return got() == refused })
+		})
+	}
 }

@@ -9,24 +9,28 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
 )
 
+// baseRoute leads requests of base.test from port 8080 of the gateways to web.
+func baseRoute() string {
+	return livemesh.Object("Gateway base", `
+selector: {istio: ingress}
+servers:
+- port: {number: 8080, name: http, protocol: HTTP}
+  hosts: [base.test]
+`) + livemesh.Object("VirtualService base", `
+hosts: [base.test]
+gateways: [base]
+http:
+- route: [{destination: {host: web}}]
+`)
+}
+
 // TestGatewaysLeadRequestsIntoTheMesh is the way in.
 func TestGatewaysLeadRequestsIntoTheMesh(t *testing.T) {
 	m := livemesh.Start(t, livemesh.File("base.yaml",
 		livemesh.GatewayPod(8080, 8081),
 		livemesh.NewEcho("web", "v1"), livemesh.Service("web", "http:80:8080"),
 		livemesh.NewEcho("far", "v2").In("other"), livemesh.Service("other/far", "http:80:8080"),
-		livemesh.Object("Gateway base", `
-selector: {istio: ingress}
-servers:
-- port: {number: 8080, name: http, protocol: HTTP}
-  hosts: [base.test]
-`),
-		livemesh.Object("VirtualService base", `
-hosts: [base.test]
-gateways: [base]
-http:
-- route: [{destination: {host: web}}]
-`),
+		baseRoute(),
 	))
 	gateway, other := m.Gateway("istio-ingress", 8080), m.Gateway("istio-ingress", 8081)
 	get := func(host, path string) livemesh.Answer { return gateway.Get(path, livemesh.Host(host)) }

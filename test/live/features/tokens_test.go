@@ -122,6 +122,14 @@ rules:
   when: [{key: "request.auth.claims[org][name]", values: ["*-inc"], notValues: [evil-inc]}]
 - to: [{operation: {paths: ["/scope"]}}]
   when: [{key: "request.auth.claims[scope]", values: [read]}]
+- to: [{operation: {paths: ["/not-issuer"]}}]
+  when: [{key: request.auth.principal, notValues: ["https://b.test/*"]}]
+- to: [{operation: {paths: ["/not-audience"]}}]
+  when: [{key: request.auth.audiences, notValues: [web]}]
+- to: [{operation: {paths: ["/not-presenter"]}}]
+  when: [{key: request.auth.presenter, notValues: ["cli*"]}]
+- to: [{operation: {paths: ["/not-claim"]}}]
+  when: [{key: "request.auth.claims[groups]", notValues: [admins]}]
 - to: [{operation: {paths: ["/words"]}}]
   when: [{key: "request.auth.claims[roles]", values: [read]}]
 `
@@ -253,6 +261,19 @@ func TestTokensDecideAsDocumented(t *testing.T) {
 			{"/nested", a.token(claims{"org.name": "my-inc"}), false},
 			{"/scope", a.token(claims{"scope": "write read"}), true},
 			{"/scope", a.token(claims{"scope": "write reads"}), false},
+			{"/not-issuer", a.token(), true},
+			{"/not-issuer", b.token(), false},
+			{"/not-issuer", "", true},
+			{"/not-audience", a.token(claims{"aud": []string{"x", "y"}}), true},
+			{"/not-audience", a.token(claims{"aud": []string{"x", "web"}}), false},
+			{"/not-audience", "", true},
+			{"/not-presenter", a.token(claims{"azp": "other"}), true},
+			{"/not-presenter", a.token(claims{"azp": "client"}), false},
+			{"/not-presenter", a.token(), true},
+			{"/not-claim", a.token(claims{"groups": []string{"users"}}), true},
+			{"/not-claim", a.token(claims{"groups": []string{"users", "admins"}}), false},
+			{"/not-claim", a.token(claims{"groups": "admins"}), false},
+			{"/not-claim", "", true},
 			{"/words", a.token(claims{"roles": "write read"}), true},
 			{"/words", b.token(claims{"roles": "write read"}), false},
 		} {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -39,12 +41,14 @@ func pod(name string, ready corev1.ConditionStatus, deleted *metav1.Time) corev1
 	}
 }
 
-// configurations are an API server's, with one of policy Fail. It reports so many conflicts first.
+// configurations are an API server's, with one of policy Fail. It reports so many conflicts first,
+// or refuses all writes with an error.
 type configurations struct {
 	typedv1.AdmissionregistrationV1Interface
 	typedv1.ValidatingWebhookConfigurationInterface
 	policy    admissionregistrationv1.FailurePolicyType
 	conflicts int
+	err       error
 }
 
 func (c *configurations) ValidatingWebhookConfigurations() typedv1.ValidatingWebhookConfigurationInterface {
@@ -63,6 +67,9 @@ func (c *configurations) Get(
 func (c *configurations) Update(
 	_ context.Context, now *admissionregistrationv1.ValidatingWebhookConfiguration, _ metav1.UpdateOptions,
 ) (*admissionregistrationv1.ValidatingWebhookConfiguration, error) {
+	if c.err != nil {
+		return nil, c.err
+	}
 	if c.conflicts > 0 {
 		c.conflicts--
 		return nil, apierrors.NewConflict(schema.GroupResource{}, "", nil)
@@ -95,11 +102,36 @@ func TestYieldSetsIgnoreUnlessAnotherReplicaIsReady(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			api := &configurations{policy: fail, conflicts: c.conflicts}
-			Yield(t.Context(), Options{
-				Client: api, Policy: c.policy, Log: slog.New(slog.DiscardHandler),
-				Metrics: observe.New(observe.Build{Start: time.Now(), Now: time.Now}),
-			}, Replicas{Pods: c.others, Own: "own"})
+			metrics := yield(t, api, c.policy, c.others)
 			require.Equal(t, c.want, api.policy)
+			require.Equal(t, c.want != fail, counted(t, metrics.Admission.ConfigUpdates) == 1)
 		})
 	}
+}
+
+// yield has a replica named own yield, and returns what it has counted.
+func yield(
+	t *testing.T, api *configurations, policy admissionregistrationv1.FailurePolicyType, others pods,
+) *observe.Metrics {
+	t.Helper()
+	metrics := observe.New(observe.Build{Start: time.Now(), Now: time.Now})
+	Yield(t.Context(), Options{
+		Client: api, Policy: policy, Log: slog.New(slog.DiscardHandler), Metrics: metrics,
+	}, Replicas{Pods: others, Own: "own"})
+	return metrics
+}
+
+func TestConfigurationsThatCannotBeWrittenAreCounted(t *testing.T) {
+	api := &configurations{policy: admissionregistrationv1.Fail}
+	api.err = apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))
+	metrics := yield(t, api, admissionregistrationv1.Fail, pods{})
+	require.InDelta(t, 1, counted(t, metrics.Admission.ConfigUpdateErrors.WithLabelValues("forbidden")), 0)
+	require.Zero(t, counted(t, metrics.Admission.ConfigUpdates))
+}
+
+func counted(t *testing.T, c prometheus.Counter) float64 {
+	t.Helper()
+	var m dto.Metric
+	require.NoError(t, c.Write(&m))
+	return m.GetCounter().GetValue()
 }

@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lateen-mesh/lateen/internal/cli/terminal"
+	"github.com/lateen-mesh/lateen/internal/local/observe"
+)
+
+// mostForwarded bounds the connections that are forwarded at a time. More wait to be accepted.
+const mostForwarded = 64
+
+// podPort is a port of a Pod, and the path to open there.
+type podPort struct {
+	cluster        pods
+	namespace, pod string
+	port           int
+	path           string
+}
+
+// addOnCommand returns the command that leads to an add-on.
+func addOnCommand(out *terminal.Writer, r remote, a addOn) *cobra.Command {
+	o := &dashboardOptions{remote: r}
+	cmd := &cobra.Command{
+		Use: a.name, Short: "Lead to " + a.name + ": " + a.what, Args: arguments(),
+		Example: "  lateen dashboard " + a.name + "\n  lateen dashboard " + a.name + " --namespace istio-system",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if a.name == flagPrometheus && o.prometheusAnswers(cmd.Context()) {
+				out.Line("%s", o.prometheus)
+				return nil
+			}
+			cluster, err := o.open(&o.remote)
+			if err != nil {
+				return err
+			}
+			namespace := cmp.Or(o.addOnNamespace, o.namespace)
+			ctx, cancel := context.WithTimeout(cmd.Context(), askTimeout)
+			defer cancel()
+			names, err := cluster.Running(ctx, namespace, a.selector)
+			if err != nil {
+				return err
+			}
+			if len(names) == 0 {
+				return fmt.Errorf("no Pod with %s runs in namespace %s; want --add-on-namespace of %s", a.selector,
+					namespace, a.name)
+			}
+			return o.show(cmd.Context(), out, podPort{cluster, namespace, names[0], a.port, a.path})
+		},
+	}
+	o.bindForward(cmd)
+	if a.name == flagPrometheus {
+		o.bindPrometheus(cmd)
+	}
+	o.bindAddOns(cmd)
+	return cmd
+}
+
+func (o *dashboardOptions) bindForward(cmd *cobra.Command) {
+	o.remote.bind(cmd)
+	cmd.Flags().IntVar(&o.port, "port", 0, "the port of this machine (default: a free one)")
+}
+
+// debugCommand returns the command that leads to the debug pages of the control plane.
+func debugCommand(out *terminal.Writer, r remote) *cobra.Command {
+	o := &dashboardOptions{remote: r}
+	cmd := &cobra.Command{
+		Use: "debug", Aliases: []string{"controlz"},
+		Short: "Lead to the metrics and debug pages of a control plane", Args: arguments(),
+		Example: "  lateen dashboard debug\n  lateen dashboard debug --namespace istio-system",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			endpoints, err := o.endpoints(cmd.Context())
+			if err != nil {
+				return err
+			}
+			first := endpoints[0]
+			if first.cluster == nil {
+				out.Line("http://%s/debug/list", first.host)
+				return nil
+			}
+			at := podPort{first.cluster, o.namespace, first.name, monitoringPort, "/debug/list"}
+			return o.show(cmd.Context(), out, at)
+		},
+	}
+	o.bindForward(cmd)
+	return cmd
+}
+
+// envoyCommand returns the command that leads to the admin page of a proxy.
+func envoyCommand(out *terminal.Writer, r remote) *cobra.Command {
+	o := &dashboardOptions{remote: r}
+	cmd := &cobra.Command{
+		Use: "envoy POD[.NAMESPACE]", Short: "Lead to the admin page of a proxy", Args: arguments("POD[.NAMESPACE]"),
+		Long: `Leads to the admin page of a proxy: in a cluster through a forwarded port, and in a mesh of
+lateen up --observe to the Envoy itself. Without a namespace it is default.`,
+		Example: "  lateen dashboard envoy productpage-v1-7c9d8f6b5-x2x4q.shop",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			pod, namespace := splitName(args[0])
+			if o.prometheusAnswers(cmd.Context()) {
+				at, err := localAdmin(cmd.Context(), o.prometheus, pod+"."+namespace)
+				if err != nil {
+					return err
+				}
+				out.Line("http://%s/", at)
+				return nil
+			}
+			cluster, err := o.open(&o.remote)
+			if err != nil {
+				return err
+			}
+			return o.show(cmd.Context(), out, podPort{cluster, namespace, pod, envoyAdminPort, "/"})
+		},
+	}
+	o.bindForward(cmd)
+	o.bindPrometheus(cmd)
+	return cmd
+}
+
+// localAdmin asks the Prometheus of lateen up, which knows all proxies, for the admin address of
+// one.
+func localAdmin(ctx context.Context, prometheus, proxy string) (string, error) {
+	var answer struct {
+		ActiveTargets []struct {
+			DiscoveredLabels map[string]string
+		}
+	}
+	if err := prometheusData(ctx, prometheus, "targets", url.Values{"state": {"active"}}, &answer); err != nil {
+		return "", err
+	}
+	var known []string
+	for _, t := range answer.ActiveTargets {
+		if at := t.DiscoveredLabels[observe.AdminLabel]; at != "" {
+			if t.DiscoveredLabels["instance"] == proxy {
+				return at, nil
+			}
+			known = append(known, t.DiscoveredLabels["instance"])
+		}
+	}
+	return "", fmt.Errorf("%s knows no proxy %s; want one of %s", prometheus, proxy, strings.Join(known, ", "))
+}
+
+// show prints the URL of a target, and forwards connections to it until ctx ends.
+func (o *dashboardOptions) show(ctx context.Context, out *terminal.Writer, t podPort) error {
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", o.port))
+	if err != nil {
+		return err
+	}
+	out.Line("http://%s%s   (Pod %s/%s; Ctrl-C ends it)", l.Addr(), t.path, t.namespace, t.pod)
+	return t.forward(ctx, l, func(err error) { out.Line("%v", err) })
+}
+
+// forward passes connections on to the target, mostForwarded at a time, until ctx ends. What goes
+// wrong with one is told to failed.
+func (t podPort) forward(ctx context.Context, l net.Listener, failed func(error)) error {
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	slots := make(chan struct{}, mostForwarded)
+	var all sync.WaitGroup
+	defer all.Wait()
+	for {
+		slots <- struct{}{}
+		conn, err := l.Accept()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return errors.Join(err, l.Close())
+		}
+		all.Go(func() {
+			defer func() { <-slots }()
+			if err := t.pass(ctx, conn); err != nil {
+				failed(err)
+			}
+		})
+	}
+}
+
+// pass copies both ways until one side ends.
+func (t podPort) pass(ctx context.Context, conn net.Conn) error {
+	defer func() { _ = conn.Close() }()
+	dialing, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	pod, err := t.cluster.Dial(dialing, t.namespace, t.pod, t.port)
+	if err != nil {
+		return err
+	}
+	closeBoth := sync.OnceFunc(func() { _, _ = conn.Close(), pod.Close() })
+	defer closeBoth()
+	defer context.AfterFunc(ctx, closeBoth)()
+	var back sync.WaitGroup
+	back.Go(func() {
+		defer closeBoth()
+		_, _ = io.Copy(conn, pod) // it ends when either side does
+	})
+	_, _ = io.Copy(pod, conn)
+	closeBoth()
+	back.Wait()
+	return nil
+}

@@ -1,0 +1,51 @@
+package loadtest
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lateen-mesh/lateen/internal/cli/command"
+	"github.com/lateen-mesh/lateen/internal/cli/terminal"
+	"github.com/lateen-mesh/lateen/internal/perf/airline"
+)
+
+// newApp makes the command that runs the lab of the airline.
+func newApp(out, progress *terminal.Writer) *cobra.Command {
+	f := labFlags{}
+	return f.complete(&cobra.Command{
+		Use:   "app",
+		Short: "Throughput of a realistic application, an airline, with and without the mesh",
+		Long: `Runs an airline of five services (main, auth with JWT, flight, customer, booking with reward miles),
+each with a database of its own, once as plain processes and once with sidecars behind a gateway, and
+sends the transaction mix of Acme Air from several clients. It prints the throughput of both, and their
+ratio beside KubeCon's 74 %. examples/airline has a plan for JMeter with the same mix.`,
+		Example: `  lateen perf app
+  lateen perf app --clients 64 --think 10ms --report results`,
+		Args: command.Arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, "app", out, progress) },
+	})
+}
+
+// newAirline makes the command that pods of the airline run.
+func newAirline() *cobra.Command {
+	var s airline.Server
+	cmd := &cobra.Command{
+		Use:     "airline",
+		Short:   "One service of the airline, which lateen perf app runs",
+		Example: "  lateen-perf airline --service flight --data /tmp",
+		Hidden:  true,
+		Args:    command.Arguments(),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return s.Serve(cmd.Context()) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&s.Service, "service", airline.Main, "which service to be")
+	flags.StringVar(&s.Address, "address", "127.0.0.1", "the IP address to listen at")
+	flags.IntVar(&s.Port, "port", airline.Port, "the port to listen at")
+	flags.StringVar(&s.Data, "data", ".", "the directory of the database")
+	flags.StringVar(&s.CustomerURL, "customer", "http://customer:9080", "where the customer service is")
+	flags.StringVar(&s.FlightURL, "flight", "http://flight:9080", "where the flight service is")
+	flags.StringVar(&s.Proxy, "proxy", os.Getenv("HTTP_PROXY"), "the HTTP proxy for calls to them")
+	command.OneOf(cmd, "service", &s.Service, airline.Services()...)
+	return cmd
+}

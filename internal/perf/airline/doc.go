@@ -1,0 +1,4 @@
+// Package airline owns the application of lateen perf app: an airline of five services, as Acme Air
+// (BluePerf) has them, each with data of its own in an embedded database, and the clients that send
+// the published mix of transactions. It imports nothing of Lateen.
+package airline

@@ -1,0 +1,239 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/lateen-mesh/lateen/internal/perf/load"
+)
+
+// envoy is a real Envoy as the proxy of a pod. That of a gateway listens at the pod's address,
+// which is one of 127.32.0.0/16, as in lateen up. A sidecar of such a pod takes calls as an HTTP
+// proxy at a second address. The sidecar of any other pod gets the configuration of one to which
+// connections are redirected, without listeners: it opens no port of this machine.
+type envoy struct {
+	cmd   *exec.Cmd
+	ended chan struct{}
+	admin string // "http://127.0.0.1:41234"
+	log   string // the path
+	// proxy is where it takes HTTP calls, as an HTTP proxy.
+	proxy string
+}
+
+// httpProxyPort is where sidecars of such pods take HTTP calls, on their outbound address.
+const httpProxyPort = 15080
+
+// loopbackPod returns the pod of the nth Envoy. Its third byte is another one for each run.
+func loopbackPod(namespace, app string, n int) load.Pod {
+	return load.Pod{
+		Namespace: namespace, Name: fmt.Sprintf("%s-envoy-%d", app, n), Node: "node-a", ServiceAccount: "default",
+		Address: fmt.Sprintf("127.32.%d.%d", os.Getpid()%250, 1+n), Labels: map[string]string{"app": app},
+	}
+}
+
+func isLoopback(pod load.Pod) bool { return strings.HasPrefix(pod.Address, "127.") }
+
+// outbound returns the address at which the sidecar of such a pod takes calls.
+func outbound(address string) string { return strings.Replace(address, "127.32.", "127.96.", 1) }
+
+// startEnvoy starts an Envoy that gets its configuration from a control plane, and returns when it
+// has all of it. resolver is a resolv.conf for it alone; empty: that of this machine.
+func (r *run) startEnvoy(ctx context.Context, xds string, pod load.Pod, resolver string) (*envoy, error) {
+	admin, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	base := filepath.Join(r.StateDir, pod.Name+"-"+strconv.Itoa(int(admin)))
+	config, err := bootstrap(xds, admin, pod)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(base+".json", config, 0o600); err != nil {
+		return nil, err
+	}
+	log, err := os.Create(base + ".log")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = log.Close() }() // Envoy has its own descriptor
+	argv := []string{
+		r.Envoy, "--config-path", base + ".json", "--concurrency", "1", "--disable-hot-restart",
+		"--log-level", "warning", "--component-log-level", "misc:error",
+	}
+	e := &envoy{
+		cmd: exec.Command(argv[0], argv[1:]...), ended: make(chan struct{}), log: base + ".log",
+		admin: fmt.Sprintf("http://127.0.0.1:%d", admin),
+		proxy: net.JoinHostPort(outbound(pod.Address), strconv.Itoa(httpProxyPort)),
+	}
+	e.cmd.SysProcAttr = attributes()
+	if resolver != "" {
+		if e.cmd, err = withResolver(argv, resolver); err != nil {
+			return nil, err
+		}
+	}
+	e.cmd.Stdout, e.cmd.Stderr = log, log
+	if err := e.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("envoy: %w", err)
+	}
+	go func() { _ = e.cmd.Wait(); close(e.ended) }()
+	if err := e.awaitReady(ctx, r.Patience); err != nil {
+		return nil, errors.Join(err, e.stop())
+	}
+	return e, nil
+}
+
+func freePort() (uint16, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	return netip.MustParseAddrPort(l.Addr().String()).Port(), l.Close()
+}
+
+// awaitReady returns when Envoy has everything that it asked the control plane for.
+func (e *envoy) awaitReady(ctx context.Context, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	ticker := time.NewTicker(poll)
+	defer ticker.Stop()
+	for {
+		body, err := e.get(ctx, "/ready")
+		if err == nil && strings.HasPrefix(body, "LIVE") {
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case <-e.ended:
+			return fmt.Errorf("envoy has ended (%s); its log is %s", e.cmd.ProcessState, e.log)
+		case <-ctx.Done():
+			return fmt.Errorf("envoy is not ready: %w; its log is %s", errors.Join(ctx.Err(), err), e.log)
+		}
+	}
+}
+
+// get returns what Envoy's admin interface answers.
+func (e *envoy) get(ctx context.Context, path string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.admin+path, nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", path, response.Status)
+	}
+	return string(body), err
+}
+
+// maxAnswer bounds what is read of an answer, in bytes.
+const maxAnswer = 64 << 20
+
+// counter returns the sum of the counters whose names contain a text.
+func (e *envoy) counter(ctx context.Context, filter string) (sum float64, err error) {
+	body, err := e.get(ctx, "/stats?type=Counters&filter="+filter)
+	for line := range strings.Lines(body) {
+		if _, value, ok := strings.Cut(strings.TrimSpace(line), ": "); ok {
+			n, _ := strconv.ParseFloat(value, 64)
+			sum += n
+		}
+	}
+	return sum, err
+}
+
+// stop ends Envoy.
+func (e *envoy) stop() error {
+	err := e.cmd.Process.Signal(syscall.SIGTERM)
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	timer := time.NewTimer(10 * time.Second)
+	defer timer.Stop()
+	select {
+	case <-e.ended:
+		return nil
+	case <-timer.C:
+		return errors.Join(err, e.cmd.Process.Kill())
+	}
+}
+
+// bootstrap returns the configuration with which an Envoy starts: where the control plane is, and
+// who asks it.
+func bootstrap(xds string, admin uint16, pod load.Pod) ([]byte, error) {
+	at, err := netip.ParseAddrPort(xds)
+	if err != nil {
+		return nil, fmt.Errorf("the control plane's address %q: %w", xds, err)
+	}
+	labels := map[string]any{}
+	for k, v := range pod.Labels {
+		labels[k] = v
+	}
+	app := pod.Labels["app"]
+	here := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), admin)
+	metadata := map[string]any{
+		"NAME": pod.Name, "NAMESPACE": pod.Namespace, "LABELS": labels, "SERVICE_ACCOUNT": pod.ServiceAccount,
+		"CLUSTER_ID": "Kubernetes", "WORKLOAD_NAME": app, "INSTANCE_IPS": pod.Address, "NODE_NAME": pod.Node,
+		"ISTIO_VERSION": istioVersion, "INTERCEPTION_MODE": "REDIRECT",
+	}
+	overADS := map[string]any{"ads": map[string]any{}, "resource_api_version": "V3", "initial_fetch_timeout": "0s"}
+	dynamic := map[string]any{
+		"ads_config": map[string]any{
+			"api_type": "DELTA_GRPC", "transport_api_version": "V3", "set_node_on_first_message_only": true,
+			"grpc_services": []any{map[string]any{"envoy_grpc": map[string]any{"cluster_name": "xds-grpc"}}},
+		},
+		"cds_config": overADS,
+	}
+	kind := "sidecar"
+	switch {
+	case pod.Router:
+		kind, metadata["INTERCEPTION_MODE"] = "router", "NONE"
+		dynamic["lds_config"] = overADS
+	case isLoopback(pod):
+		metadata["INTERCEPTION_MODE"], metadata["HTTP_PROXY_PORT"] = "NONE", strconv.Itoa(httpProxyPort)
+		dynamic["lds_config"] = overADS
+	}
+	return json.Marshal(map[string]any{
+		"node": map[string]any{
+			"id":       fmt.Sprintf("%s~%s~%s.%s~%[4]s.svc.cluster.local", kind, pod.Address, pod.Name, pod.Namespace),
+			"cluster":  app + "." + pod.Namespace,
+			"metadata": metadata,
+		},
+		"admin":             map[string]any{"address": socket(here)},
+		"dynamic_resources": dynamic,
+		"static_resources": map[string]any{"clusters": []any{map[string]any{
+			"name": "xds-grpc", "type": "STATIC", "connect_timeout": "1s",
+			"load_assignment": map[string]any{"cluster_name": "xds-grpc", "endpoints": []any{map[string]any{
+				"lb_endpoints": []any{map[string]any{"endpoint": map[string]any{"address": socket(at)}}},
+			}}},
+			"typed_extension_protocol_options": map[string]any{
+				http2: map[string]any{
+					"@type":                "type.googleapis.com/" + http2,
+					"explicit_http_config": map[string]any{"http2_protocol_options": map[string]any{}},
+				},
+			},
+		}}},
+	})
+}
+
+// http2 is the type of the options by which Envoy speaks HTTP/2 to the control plane.
+const http2 = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+
+func socket(a netip.AddrPort) map[string]any {
+	return map[string]any{"socket_address": map[string]any{"address": a.Addr().String(), "port_value": a.Port()}}
+}

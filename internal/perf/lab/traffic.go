@@ -1,0 +1,89 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/lateen-mesh/lateen/internal/perf/dataplane"
+)
+
+// trafficWindow is how long each path is measured in each of trafficRounds.
+const (
+	trafficWindow = 10 * time.Second
+	trafficRounds = 3
+)
+
+func dataPlaneLab() Lab {
+	return Lab{
+		Name:       "data-plane",
+		About:      "what sidecars add to requests, and what they take for them",
+		Document:   "Istio 1.1.8 (in the slides of KubeCon), performance and scalability of Istio 0.7.1, and AKS",
+		Reproduces: "the figures of latency, CPU and memory of the data plane",
+		Steps: []string{
+			"a server, a client and their sidecars, which are real Envoys; requests go directly and through both",
+			"the presets of lateen perf data-plane, and one with access logs",
+		},
+		Scale: 1, NeedsEnvoy: true,
+		tables: dataPlaneTables,
+		run:    runDataPlane,
+	}
+}
+
+// trafficSetting is a row: a preset of lateen perf data-plane.
+type trafficSetting struct {
+	name, preset string
+	logs         bool
+	published    []string
+}
+
+func trafficSettings() []trafficSetting {
+	return []trafficSetting{
+		{"AKS: 1,000/s, 16 connections, 0.1 KB", "aks", false, []string{"", "", "0.4", "72 MB"}},
+		{"Istio 1.1.8: 1,000/s, 16 connections, 1 kB", "istio-1.1.8", false, []string{"8 ms"}},
+		{"Istio 0.7.1: 400/s", "istio-0.7.1", false, []string{"", "about 10 ms", "0.5 for 1,000/s"}},
+		{"Istio 0.7.1, with access logs", "istio-0.7.1", true, []string{"", "", "1 for 1,000/s"}},
+	}
+}
+
+func dataPlaneTables() []Table {
+	t := Table{Title: "Through two sidecars", Columns: []Column{
+		{"p90 added", Seconds}, {"p99 added", Seconds}, {"CPU of the client's proxy for 1,000/s", Cores},
+		{"its memory", Bytes}, {"answered", Count},
+	}}
+	for _, s := range trafficSettings() {
+		t.Rows = append(t.Rows, row(s.name, len(t.Columns), s.published...))
+	}
+	return []Table{t}
+}
+
+func runDataPlane(ctx context.Context, r *run) error {
+	presets := dataplane.Presets()
+	for i, s := range trafficSettings() {
+		o := dataplane.Options{
+			Envoy: r.Envoy, Self: r.Self, StateDir: filepath.Join(r.StateDir, fmt.Sprint("mesh-", i)),
+			IstioVersion: istioVersion, Version: r.Version, Paths: []string{dataplane.Sidecar},
+			Duration: max(time.Second/2, time.Duration(float64(trafficWindow)*r.Pause)), Rounds: trafficRounds,
+			Telemetry: true, AccessLogs: s.logs, Log: slog.New(slog.DiscardHandler),
+			Progress: func(what string, done, all int) { r.Progress(s.name+": "+what, done, all) },
+		}
+		at := slices.IndexFunc(presets, func(p dataplane.Preset) bool { return p.Name == s.preset })
+		presets[at].Set(&o)
+		report, err := dataplane.Run(ctx, o)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		p := report.Cases[0].Paths[1]
+		r.tables[0].put(i, p.Added.P90.Float(), p.Added.P99.Float(), p.Proxies[0].Cores(),
+			float64(p.Proxies[0].Resident), float64(p.Answered))
+	}
+	r.note("Client, server and both proxies share this machine. lateen perf data-plane has all percentiles, and what " +
+		"two Envoys with a configuration by hand take for the same.")
+	return nil
+}
+
+// istioVersion is the ISTIO_VERSION of proxies.
+const istioVersion = "1.31.0"

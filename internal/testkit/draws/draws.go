@@ -1,0 +1,32 @@
+// Package draws says how many draws a property test takes, where the default of rapid is too few or
+// too many. It is for tests and imports nothing of Lateen's.
+package draws
+
+import (
+	"flag"
+	"testing"
+)
+
+// Checks sets how many draws each property of a test has until the test ends.
+func Checks(t testing.TB, n string) { set(t, "rapid.checks", n) }
+
+// Seed sets the seed, so that draws are the same each time, until the test ends.
+func Seed(t testing.TB, seed string) { set(t, "rapid.seed", seed) }
+
+// NoShrinking gives the first failure that is found, for tests whose failures take their time.
+func NoShrinking(t testing.TB) { set(t, "rapid.shrinktime", "0s") }
+
+// Given reports whether the number of draws stands on the command line.
+func Given() (given bool) {
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
+	return given
+}
+
+func set(t testing.TB, name, value string) {
+	t.Helper()
+	before := flag.Lookup(name).Value.String()
+	if err := flag.Set(name, value); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = flag.Set(name, before) })
+}
