@@ -18,7 +18,8 @@ if [ -x ".tools/$kept" ]; then
 	echo "$name for tests is there: .tools/$kept"
 else
 	echo "Building $name for tests (the first time this takes minutes) ..."
-	(cd "$dir" && ${BEFORE:-true} && ${GO:-go} build -p 2 -ldflags '-s -w' -o "../../.tools/$kept.new" "$@")
+	export CGO_ENABLED=0 # as the Makefile builds
+	(cd "$dir" && ${BEFORE:-true} && ${GO:-go} build -p 2 -trimpath -ldflags '-s -w' -o "../../.tools/$kept.new" "$@")
 	mv ".tools/$kept.new" ".tools/$kept"
 fi
 ln -sfn "$kept" ".tools/$name"

@@ -17,4 +17,5 @@ if [ "$(uname)" != Linux ] || [ "$(id -u)" != 0 ] || ! unshare --net --mount tru
 fi
 export LATEEN_KUBE=$tools/kube LATEEN_KUBE_REQUIRED=1 LATEEN_ENVOY=$tools/envoy LATEEN_ENVOY_REQUIRED=1
 cd test/conformance
-"${GO:-go}" test -vet=off -tags=grpcnotrace -count=1 -timeout 90m . "$@"
+export CGO_ENABLED=0 # as the Makefile builds
+"${GO:-go}" test -vet=off -trimpath -tags=grpcnotrace -count=1 -timeout 90m . "$@"

@@ -27,7 +27,7 @@ found() { grep -q 'Failing input written to' "$log" && ! grep -q 'hung or termin
 look() {
   echo "fuzz $1 $2: no input is known to fail; looking again"
   # shellcheck disable=SC2086 # nothing, if there is no C compiler
-  go test $race -count 3 -timeout 10m -run "^$2\$" "./$1" </dev/null
+  CGO_ENABLED=${race:+1} go test $race -count 3 -timeout 10m -run "^$2\$" "./$1" </dev/null
 }
 
 # attempt fuzzes a target. One whose processes were ended gets its time once more.

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) { os.Exit(lateenserve.Main(build, m.Run)) }
 // build builds the binaries as the Makefile does.
 func build(dir string) (err error) {
 	binaries.agent = filepath.Join(dir, "lateen-agent")
-	out, err := exec.Command("go", "build", "-tags", lateenserve.Tags, "-ldflags", "-s -w", "-o", binaries.agent,
+	out, err := lateenserve.GoBuild("-ldflags", "-s -w", "-o", binaries.agent,
 		"github.com/lateen-mesh/lateen/cmd/lateen-agent").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)

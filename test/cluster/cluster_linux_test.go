@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -278,7 +277,7 @@ func podsDir(t *testing.T) string {
 func agentBinary(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(podsDir(t), "lateen-agent")
-	out, err := exec.Command("go", "build", "-tags", lateenserve.Tags, "-ldflags", "-s -w", "-o", path,
+	out, err := lateenserve.GoBuild("-ldflags", "-s -w", "-o", path,
 		"github.com/lateen-mesh/lateen/cmd/lateen-agent").CombinedOutput()
 	require.NoError(t, err, string(out))
 	lateenserve.LookAtSources(t)

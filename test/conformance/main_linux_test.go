@@ -85,9 +85,9 @@ func build(dir string) error {
 		{".", "echo-server", "istio.io/istio/pkg/test/echo/cmd/server"},
 		{".", "echo-client", "istio.io/istio/pkg/test/echo/cmd/client"},
 	} {
-		out, err := exec.Command("go", "build", "-C", p.module, "-tags", lateenserve.Tags, "-ldflags", "-s -w",
-			"-o", filepath.Join(dir, p.name), p.of).CombinedOutput()
-		if err != nil {
+		build := lateenserve.GoBuild("-ldflags", "-s -w", "-o", filepath.Join(dir, p.name), p.of)
+		build.Dir = p.module
+		if out, err := build.CombinedOutput(); err != nil {
 			return fmt.Errorf("building %s: %w\n%s", p.name, err, out)
 		}
 	}

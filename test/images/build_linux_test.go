@@ -24,7 +24,7 @@ func makeImages(t *testing.T, source, tools, out, arch string) {
 	cmd := exec.Command("go", "run", ".", "-source", source, "-tools", tools, "-out", out, "-version", version,
 		"-revision", "0123abc", "-arch", arch)
 	cmd.Dir = filepath.Join(source, "hack/images")
-	cmd.Env = append(os.Environ(), "SOURCE_DATE_EPOCH=1700000000", "GOFLAGS=")
+	cmd.Env = append(os.Environ(), "SOURCE_DATE_EPOCH=1700000000", "GOFLAGS=-trimpath", "CGO_ENABLED=0")
 	text, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(text))
 }

@@ -3,7 +3,6 @@ package imports
 import (
 	"bufio"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -53,7 +52,7 @@ func TestMethodsThatNobodyCallsAreLeftOut(t *testing.T) {
 // what it marked byName, in its order.
 func linked(t *testing.T) (reachedFrom map[string]string, culprits []string) {
 	t.Helper()
-	build := exec.Command("go", "build", "-tags", lateenserve.Tags, "-ldflags=-dumpdep", "-o",
+	build := lateenserve.GoBuild("-ldflags=-dumpdep", "-o",
 		filepath.Join(t.TempDir(), "lateen"),
 		module+"cmd/lateen")
 	output, err := build.StderrPipe()

@@ -16,8 +16,11 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/structpb"
 	securityv1 "istio.io/api/security/v1alpha1"
 )
@@ -127,6 +130,27 @@ func (c *cluster) pilotAgentIsServed(t *testing.T, r *replica) {
 	answer, err := stream.Recv()
 	require.NoError(t, err, r.said())
 	require.Equal(t, clusterType, answer.GetTypeUrl())
+}
+
+// wantsTokens: to a replica that does not trust its loopback address a proxy there has to prove who
+// it is, as anywhere else.
+func (c *cluster) wantsTokens(t *testing.T, r *replica) {
+	a := c.newPilotAgent(t, r)
+	conn, err := grpc.NewClient(fmt.Sprintf("127.0.0.1:%d", r.ports["xds"]),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	ask := func(ctx context.Context) error {
+		stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx)
+		require.NoError(t, err)
+		_ = stream.Send(&discoveryv3.DeltaDiscoveryRequest{Node: a.node(t), TypeUrl: clusterType})
+		_, err = stream.Recv()
+		return err
+	}
+	require.Equal(t, codes.Unauthenticated, status.Code(ask(ctx)))
+	require.NoError(t, ask(metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+a.token)), r.said())
 }
 
 func (a *pilotAgent) talksDelta(t *testing.T, c *cluster) {

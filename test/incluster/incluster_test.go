@@ -118,8 +118,9 @@ func TestInstalledControlPlaneWorksWithItsRights(t *testing.T) {
 	// In good order the Lease is given up.
 	second.stop()
 	eventually(t, func(ct require.TestingT) { require.NoError(ct, c.try(t, fmt.Sprintf(goodRoute, "late"))) })
-	third := c.start(t)
+	third := c.start(t, "--trust-loopback=false")
 	third.leads(t)
+	c.wantsTokens(t, third)
 	c.says(t, "late", condition{status: "True", reason: "Accepted", generation: 1, observed: 1})
 	c.apply(t, fmt.Sprintf(badRoute, "worse"))
 	c.says(t, "worse", condition{

@@ -37,7 +37,7 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 		"TestSnapshotEqualsFromNothing", "TestAttachmentsEqualFromNothing",
 	}, checks: 300}
 	problems = &checker{pkg: "validate", tests: []string{"TestProblemsEqualFromNothing"}, checks: 300}
-	loop = &checker{pkg: "schedule", checks: 30, within: 40 * time.Second}
+	loop = &checker{pkg: "schedule", checks: 30, within: 2 * time.Minute}
 	reads = &checker{pkg: "scope", tests: []string{
 		"TestATelemetryOfEachLevelIsInForce", "TestNoMethodReadsMoreThanItRecords",
 	}, checks: 100}
@@ -258,7 +258,7 @@ const seeds = 5
 
 // run tells whether a checker fails, and what it says.
 func (c *checker) run(t *testing.T, fault string, seed int) (fails bool, out string) {
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, c.binary, "-test.run", c.pattern(), fmt.Sprint("-rapid.seed=", seed),
 		fmt.Sprint("-rapid.checks=", c.checks),

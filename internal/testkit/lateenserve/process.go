@@ -38,11 +38,20 @@ func BuildInstaller(dir string) error {
 // path.
 func BuildLoadTest(dir string) (string, error) { return build(dir, "lateen-perf", nil) }
 
+// GoBuild is a command that builds a program as the Makefile does, without C, so that its packages
+// are compiled once for tests, `make build` and images. The race detector needs C.
+func GoBuild(args ...string) *exec.Cmd {
+	cmd := exec.Command("go", slices.Concat([]string{"build", "-tags", Tags, "-trimpath"}, args)...)
+	if !slices.Contains(args, "-race") {
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	}
+	return cmd
+}
+
 func build(dir, program string, flags []string) (string, error) {
 	path := filepath.Join(dir, program)
-	args := slices.Concat([]string{"build", "-tags", Tags, "-o", path}, flags,
-		[]string{"github.com/lateen-mesh/lateen/cmd/" + program})
-	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+	args := slices.Concat([]string{"-o", path}, flags, []string{"github.com/lateen-mesh/lateen/cmd/" + program})
+	if out, err := GoBuild(args...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	return path, nil
