@@ -20,6 +20,11 @@ func TestBookinfoWorksWithTheGatewayAPI(t *testing.T) {
 	for _, path := range paths {
 		content, err := os.ReadFile(path)
 		require.NoError(t, err)
+		if name := filepath.Base(path); name != "gateway.yaml" && name != "traffic.yaml" {
+			twin, err := os.ReadFile(filepath.Join("../../../examples/bookinfo", name))
+			require.NoError(t, err)
+			require.Equal(t, string(twin), string(content), "the services and pods of both examples are the same: %s", name)
+		}
 		files += livemesh.File(filepath.Base(path), string(content))
 	}
 	m := livemesh.Start(t, files)
