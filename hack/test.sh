@@ -68,7 +68,7 @@ tests() {
 # behind runs what needs no race detector, or is cut short for it, and gives way to all else.
 behind() {
   local apart
-  renice -n 10 -p "$BASHPID" >/dev/null || true
+  renice -n 19 -p "$BASHPID" >/dev/null || true
   apart=$(packages "$alone")
   # shellcheck disable=SC2086 # packages have no spaces
   tests "$(count <<<"$apart")" -timeout 60m $apart
