@@ -33,7 +33,7 @@ func (g *guards) sweep() { clear(g.made) }
 
 // policyFilters is the name of the resource that the filters of requests of a class's policies are.
 // Each class with policies has one of this name, and classes with the same policies share it.
-const policyFilters = "lateen.policies"
+const policyFilters = "lateen.policy-filters"
 
 // guardKey is policies, and whether the proxy takes filters of requests as a resource.
 type guardKey struct {
@@ -50,14 +50,13 @@ func (b unitBuilder) guard(s *scope.Scope) *listener.Guard {
 	return b.guards.get(guardKey{in, s.Settings().FiltersApart})
 }
 
-// policySlots returns the filters of requests of a class that has them as a resource, if they may
-// be one.
+// policySlots returns the filters of requests of a class that has them as a resource.
 func (b unitBuilder) policySlots(s *scope.Scope) []slot {
 	if !s.Settings().FiltersApart {
 		return nil
 	}
 	in, any := b.policies(s)
-	if !any || b.guards.get(guardKey{in, true}).Apart == "" {
+	if !any {
 		return nil
 	}
 	return []slot{{typ: resource.Filter, name: policyFilters, get: func() *resource.Resource {
@@ -119,7 +118,7 @@ func (g *guards) get(k guardKey) *listener.Guard {
 
 func guardOf(k guardKey) *listener.Guard {
 	guard := &listener.Guard{ClosesTCP: authz.RefusesConnections(k.in)}
-	if k.apart && authz.FitsResource(k.in) {
+	if k.apart {
 		guard.Apart = policyFilters
 	} else {
 		for _, f := range authz.HTTP(k.in) {

@@ -29,9 +29,8 @@ func TestOnePartOfAPolicyChanges(t *testing.T) {
 	}
 }
 
-// Envoy asks no filter of a list that stands behind an authorizer, so a policy beside that of an
-// authorizer takes all of them into the listener, and its end out again.
-func TestFiltersBehindAnAuthorizerAreInTheListener(t *testing.T) {
+// A policy beside that of an authorizer comes and goes in the resource, and changes no listener.
+func TestAPolicyBesideAnAuthorizerChangesNoListener(t *testing.T) {
 	p := gatewayProxy()
 	p.Settings.FiltersApart = true
 	beside := func(selector model.Labels) []model.Object {
@@ -44,11 +43,13 @@ func TestFiltersBehindAnAuthorizerAreInTheListener(t *testing.T) {
 	}
 	another := model.LabelsOf(map[string]string{"app": "another"})
 	requireFollows(t, p, [][]model.Object{beside(another), beside(gatewayLabels), beside(another)})
-	for lists, selector := range map[int]model.Labels{1: another, 0: gatewayLabels} {
+	of := func(selector model.Labels, typ resource.Type) resource.Version {
 		w := state.NewWriter()
 		w.Apply(updatesOf(beside(selector)))
-		require.Equal(t, lists, placeIn(t, w.Snapshot(), p).state.Sets()[resource.Filter].Len())
+		return placeIn(t, w.Snapshot(), p).state.Sets()[typ].Root()
 	}
+	require.Equal(t, of(another, resource.Listener), of(gatewayLabels, resource.Listener))
+	require.NotEqual(t, of(another, resource.Filter), of(gatewayLabels, resource.Filter))
 }
 
 // An alias of the trust domain changes alone, where a policy that comes beside the listeners names

@@ -6,8 +6,6 @@ var filterFaults = [][]fault{
 	in("session.Session.advance", "ExprStmt 13", without("ExprStmt 5", "filters are sent")),
 	in("session.typeState.quarantine", "BinaryExpr 18",
 		instead("BinaryExpr 11", "the last good filter is sent again", "false")),
-	in("compile.guardOf", "BinaryExpr 1",
-		instead("BinaryExpr 1", "filters behind an authorizer are no resource", "$1")),
 	in("scope.Scope.hasPolicy", "BinaryExpr 3",
 		instead("BinaryExpr 3", "a policy of the root namespace touches all", "false")),
 	in("model.Selection.IsFor", "BinaryExpr 2",

@@ -49,7 +49,7 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 		"TestOnePartAloneChanges",
 		"TestOnePartOfAPolicyChanges",
 		"TestAnAliasOfTheTrustDomainChanges",
-		"TestFiltersBehindAnAuthorizerAreInTheListener",
+		"TestAPolicyBesideAnAuthorizerChangesNoListener",
 		"TestAGatewayAloneIsDeployedOtherwise",
 		"TestOnePartOfAClashChanges",
 		"TestIncrementalEqualsFromNothing",

@@ -3,14 +3,11 @@ package adscript
 import (
 	"time"
 
-	xdscorev3 "github.com/cncf/xds/go/xds/core/v3"
-	matcherv3 "github.com/cncf/xds/go/xds/type/matcher/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
-	extensionv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/matching/v3"
-	compositev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/composite/v3"
 	extauthzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
+	filterchainv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/filter_chain/v3"
 	httprbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	typematcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
@@ -19,7 +16,7 @@ import (
 )
 
 const (
-	listTypeURL = "type.googleapis.com/envoy.extensions.common.matching.v3.ExtensionWithMatcher"
+	listTypeURL = "type.googleapis.com/envoy.extensions.filters.http.filter_chain.v3.FilterChainConfig"
 	rbacTypeURL = "type.googleapis.com/envoy.extensions.filters.http.rbac.v3.RBAC"
 )
 
@@ -46,26 +43,18 @@ func WithFilter(l *listenerv3.Listener, name string, fetch time.Duration, closed
 }
 
 // FilterList is a resource of type Filters: filters that act one after the other, and change at
-// once.
+// once. They have the same name, which is no matter.
 func FilterList(name string, filters ...proto.Message) *corev3.TypedExtensionConfig {
-	list := &compositev3.FilterChainConfiguration{}
+	list := &filterchainv3.FilterChainConfig{}
+	if len(filters) > 0 {
+		list.DefaultFilterChain = &filterchainv3.FilterChain{}
+	}
 	for _, f := range filters {
-		list.TypedConfig = append(list.TypedConfig, &corev3.TypedExtensionConfig{
+		list.DefaultFilterChain.Filters = append(list.DefaultFilterChain.Filters, &corev3.TypedExtensionConfig{
 			Name: "envoy.filters.http.rbac", TypedConfig: mustAny(f),
 		})
 	}
-	action := &matcherv3.Matcher_OnMatch{OnMatch: &matcherv3.Matcher_OnMatch_Action{
-		Action: &xdscorev3.TypedExtensionConfig{
-			Name:        "filters",
-			TypedConfig: mustAny(&compositev3.ExecuteFilterAction{FilterChain: list}),
-		},
-	}}
-	return &corev3.TypedExtensionConfig{Name: name, TypedConfig: mustAny(&extensionv3.ExtensionWithMatcher{
-		ExtensionConfig: &corev3.TypedExtensionConfig{
-			Name: "composite", TypedConfig: mustAny(&compositev3.Composite{}),
-		},
-		XdsMatcher: &matcherv3.Matcher{OnNoMatch: action},
-	})}
+	return &corev3.TypedExtensionConfig{Name: name, TypedConfig: mustAny(list)}
 }
 
 // DenyAll refuses every request.

@@ -64,26 +64,13 @@ func HTTP(in Input) []*hcmv3.HttpFilter {
 	return filters
 }
 
-// FitsResource reports whether the filters of requests may be one resource. Envoy goes on behind a
-// list when an authorizer in it has answered, so filters behind an authorizer would not be asked.
-func FitsResource(in Input) bool {
-	filters := HTTP(in)
-	i := slices.IndexFunc(filters, func(f *hcmv3.HttpFilter) bool { return f.GetName() == httpExtAuthz })
-	return i < 0 || i == len(filters)-1
-}
-
 // Resource returns the filters of requests as one resource (ECDS), which Envoy replaces at once.
-// FitsResource has to hold. Policies that come to no filter come to one that accepts everything, so
-// that a listener may name the resource as long as there are policies.
+// Policies that come to no filter come to one that accepts everything, so that a listener may name
+// the resource as long as there are policies.
 func Resource(name string, in Input) *corev3.TypedExtensionConfig {
 	var list []*corev3.TypedExtensionConfig
 	for _, f := range HTTP(in) {
 		list = append(list, &corev3.TypedExtensionConfig{Name: f.GetName(), TypedConfig: f.GetTypedConfig()})
-	}
-	if len(list) == 0 {
-		list = append(list, &corev3.TypedExtensionConfig{
-			Name: pb.RBACFilter, TypedConfig: pb.Any(&httprbacv3.RBAC{}),
-		})
 	}
 	return &corev3.TypedExtensionConfig{Name: name, TypedConfig: pb.Any(pb.ListOfFilters(list))}
 }

@@ -1,11 +1,14 @@
 package authz_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	filterchainv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/filter_chain/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
@@ -45,9 +48,32 @@ func TestEnvoyTakesEveryGoldenOutput(t *testing.T) {
 		l := &listenerv3.Listener{}
 		translatetest.Output(t, name, func(s string) string { return s }, l)
 		l.Name, l.Address = name, pb.Address("127.0.0.1", uint16(20000+i))
-		resources.Listeners = append(resources.Listeners, l)
+		resources.Listeners = append(resources.Listeners, l, listed(t, name, uint16(21000+i)))
 	}
 	translatetest.RequireValid(t, resources)
+}
+
+// listed is a listener with the filters of requests of a case as they are in a resource.
+func listed(t *testing.T, name string, port uint16) *listenerv3.Listener {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name+".in.yaml"))
+	require.NoError(t, err)
+	in := inputOf(t, text)
+	r := authz.Resource("list", in)
+	var list filterchainv3.FilterChainConfig
+	require.NoError(t, r.GetTypedConfig().UnmarshalTo(&list))
+	filters := list.GetDefaultFilterChain().GetFilters()
+	require.Len(t, filters, len(authz.HTTP(in)))
+	for i, f := range authz.HTTP(in) {
+		require.Equal(t, f.GetName(), filters[i].GetName())
+		require.True(t, proto.Equal(f.GetTypedConfig(), filters[i].GetTypedConfig()))
+	}
+	return &listenerv3.Listener{
+		Name: name + " as a list", Address: pb.Address("127.0.0.1", port),
+		FilterChains: []*listenerv3.FilterChain{httpChain([]*hcmv3.HttpFilter{{
+			Name: r.GetName(), ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: r.GetTypedConfig()},
+		}})},
+	}
 }
 
 // inputOf converts manifests.

@@ -10,8 +10,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	matchingv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/matching/v3"
-	compositev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/composite/v3"
-	httpextauthzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
+	filterchainv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/filter_chain/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	"google.golang.org/protobuf/proto"
@@ -116,35 +115,24 @@ func (c Config) inbound(chain *listenerv3.FilterChain) (in inbound, err error) {
 	return in, nil
 }
 
-// listed returns the filters of a list (envoy.filters.http.composite, whatever the request is), or
-// the one filter that is no list.
+// listed returns the filters of a list (envoy.filters.http.filter_chain), or the one filter that is
+// no list.
 func (c Config) listed(m proto.Message) (all []proto.Message, err error) {
-	list, is := m.(*matchingv3.ExtensionWithMatcher)
-	if !is {
+	switch m := m.(type) {
+	case *matchingv3.ExtensionWithMatcher:
+		return nil, unknown("a filter with a matcher", m)
+	case *filterchainv3.FilterChainConfig:
+		for _, f := range m.GetDefaultFilterChain().GetFilters() {
+			own, err := c.config(f.GetName(), f.GetTypedConfig(), nil)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, own)
+		}
+		return all, nil
+	default:
 		return []proto.Message{m}, nil
 	}
-	action := &compositev3.ExecuteFilterAction{}
-	always := list.GetXdsMatcher().GetOnNoMatch().GetAction().GetTypedConfig()
-	if list.GetXdsMatcher().GetMatcherType() != nil || always.UnmarshalTo(action) != nil {
-		return nil, unknown("a filter with a matcher", list)
-	}
-	for _, f := range action.GetFilterChain().GetTypedConfig() {
-		if len(all) > 0 && asks(all[len(all)-1]) {
-			return nil, unknown("a list of filters with one behind an authorizer, which Envoy does not ask", list)
-		}
-		own, err := c.config(f.GetName(), f.GetTypedConfig(), nil)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, own)
-	}
-	return all, nil
-}
-
-// asks reports whether a filter waits for the answer of an authorizer.
-func asks(m proto.Message) bool {
-	_, is := m.(*httpextauthzv3.ExtAuthz)
-	return is
 }
 
 // config decodes the configuration of a filter, here or delivered on its own. It is nil for a type

@@ -70,27 +70,19 @@ func TestFiltersBesideTheListenerDecide(t *testing.T) {
 	}
 	for _, config := range []string{
 		deny,
-		`{"@type": "type.googleapis.com/envoy.extensions.common.matching.v3.ExtensionWithMatcher",
-			"extensionConfig": {"name": "list"}, "xdsMatcher": {"onNoMatch": {"action": {"name": "all", "typedConfig": {
-				"@type": "` + types + `http.composite.v3.ExecuteFilterAction",
-				"filterChain": {"typedConfig": [{"name": "rbac", "typedConfig": ` + deny + `}]}}}}}}`,
+		`{"@type": "` + types + `http.filter_chain.v3.FilterChainConfig", "defaultFilterChain": {"filters": [
+			{"name": "rbac", "typedConfig": ` + denies(`{"urlPath": {"path": {"exact": "/b"}}}`) + `},
+			{"name": "rbac", "typedConfig": ` + deny + `}]}}`,
 	} {
 		extension(config)
 		require.Equal(t, policy.Allowed, decide("/"))
 		require.Equal(t, policy.Denied, decide("/a"))
 	}
-	for config, says := range map[string]string{
-		`"xdsMatcher": {"matcherList": {}}`: "a filter with a matcher is not known",
-		`"xdsMatcher": {"onNoMatch": {"action": {"name": "all", "typedConfig": {
-			"@type": "` + types + `http.composite.v3.ExecuteFilterAction", "filterChain": {"typedConfig": [
-				{"name": "ask", "typedConfig": {"@type": "` + types + `http.ext_authz.v3.ExtAuthz"}},
-				{"name": "rbac", "typedConfig": ` + deny + `}]}}}}}`: "one behind an authorizer",
-	} {
-		const matched = `{"@type": "type.googleapis.com/envoy.extensions.common.matching.v3.ExtensionWithMatcher", `
-		extension(matched + config + `}`)
-		_, err := c.Decide(get("/"))
-		require.ErrorContains(t, err, says)
-	}
+	extension(`{"@type": "` + types + `http.filter_chain.v3.FilterChainConfig"}`)
+	require.Equal(t, policy.Allowed, decide("/a"), "a list of none")
+	extension(`{"@type": "type.googleapis.com/envoy.extensions.common.matching.v3.ExtensionWithMatcher"}`)
+	_, err := c.Decide(get("/"))
+	require.ErrorContains(t, err, "a filter with a matcher is not known")
 }
 
 // TestAPortWithoutAListenerIsClosed where nothing takes all ports.

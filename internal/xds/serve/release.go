@@ -41,7 +41,7 @@ var oldestWithVHDSAndLEDS = Release{Major: 1, Minor: 38}
 
 // oldestWithFilterLists is the oldest Envoy that gets filters as resources of their own (ECDS):
 // docs/protocol.md, 1.16 was verified with no older one. Filters that change together are one
-// resource, a list (envoy.filters.http.composite), which older ones may not know.
+// resource, a list (envoy.filters.http.filter_chain), which older ones do not know.
 var oldestWithFilterLists = Release{Major: 1, Minor: 40}
 
 // TakesFilters reports whether a node is an Envoy, at a delta stream, that gets filters as

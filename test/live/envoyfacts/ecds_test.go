@@ -46,7 +46,17 @@ func TestFiltersAreResourcesOfTheirOwn_1_16(t *testing.T) {
 	})
 	fact(t, "an edit is for the next request on connections that are open, and drains nothing", editDrainsNothing)
 	fact(t, "a list of filters changes at once", listChangesAtOnce)
-	fact(t, "filters of a list behind one that waits for an answer are skipped", filtersBehindAnAnswer)
+	fact(t, "filters of a list behind one that waits for an answer have their turn", filtersBehindAnAnswer)
+	fact(t, "a request that waits for an answer keeps the list that it met", requestThatWaits)
+	fact(t, "a list decides where no route leads; one of none accepts", func(t *testing.T, r *adscript.Run) {
+		start(r)
+		openFiltered(r, adscript.FilterList("f", adscript.DenyPath("/no")))
+		r.AwaitAck(r.Send(adscript.Push("2", adscript.RouteTable("rc", adscript.AnsweringHost("a", "a", "a.test")))))
+		require.Equal(t, http.StatusNotFound, r.Get("l", "b.test", "/").Status)
+		require.Equal(t, refused, r.Get("l", "b.test", "/no"))
+		r.AwaitAck(r.Send(adscript.Push("2", adscript.FilterList("f"))))
+		require.Equal(t, ok("a"), r.Get("l", "a.test", "/no"))
+	})
 	fact(t, "an edit drains nothing in TLS and behind original_dst, either", editOfASecureListener)
 	fact(t, "a change of other filter chains leaves its connections alone", otherChainsChange)
 	fact(t, "a second listener of the same filter opens without a request", func(t *testing.T, r *adscript.Run) {

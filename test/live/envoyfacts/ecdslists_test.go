@@ -4,6 +4,8 @@ import (
 	"crypto/tls"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -15,19 +17,56 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/adscript"
 )
 
-// filtersBehindAnAnswer is the trap for which nothing stands behind an authorizer in a list: when
-// it has accepted a request, that goes on behind the list.
+// filtersBehindAnAnswer is why an authorizer may stand in a list, anywhere: what stands behind it
+// has its turn when the answer has come.
 func filtersBehindAnAnswer(t *testing.T, r *adscript.Run) {
 	start(r)
 	r.AwaitAck(r.Send(adscript.Push("1", adscript.StaticCluster("authorizer", backend(t, "yes")))))
 	openFiltered(r, adscript.FilterList("f", adscript.Ask("authorizer"), adscript.DenyPath("/no")))
-	require.Equal(t, ok("a"), r.Get("l", "a.test", "/no"), "nobody has asked the second filter")
+	require.Equal(t, refused, r.Get("l", "a.test", "/no"))
+	require.Equal(t, ok("a"), r.Get("l", "a.test", "/"))
+	r.AwaitAck(r.Send(adscript.Push("2", adscript.FilterList("f",
+		adscript.Ask("authorizer"), adscript.DenyPath("/other"),
+		adscript.Ask("authorizer"), adscript.DenyPath("/no")))))
+	require.Equal(t, refused, r.Get("l", "a.test", "/other"))
+	require.Equal(t, refused, r.Get("l", "a.test", "/no"))
+	require.Equal(t, ok("a"), r.Get("l", "a.test", "/"))
 	r.AwaitAck(r.Send(adscript.Push("2",
 		adscript.FilterList("f", adscript.DenyPath("/no"), adscript.Ask("authorizer")))))
 	require.Equal(t, refused, r.Get("l", "a.test", "/no"))
 	require.Equal(t, ok("a"), r.Get("l", "a.test", "/"))
 	r.AwaitAck(r.Send(adscript.Push("3", adscript.FilterList("f", adscript.Ask("nobody")))))
 	require.Equal(t, http.StatusForbidden, r.Get("l", "a.test", "/").Status, "a cluster that is not there refuses")
+}
+
+// requestThatWaits edits a list while a request waits in it, such that the part before the edit of
+// the one list and the part behind it of the other would let through what both refuse.
+func requestThatWaits(t *testing.T, r *adscript.Run) {
+	var asked atomic.Int32
+	answer := make(chan struct{})
+	authorizer := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		asked.Add(1)
+		select {
+		case <-answer:
+		case <-req.Context().Done():
+		}
+	}))
+	t.Cleanup(authorizer.Close)
+	start(r)
+	r.AwaitAck(r.Send(adscript.Push("1", adscript.StaticCluster("authorizer", authorizer.Listener.Addr().String()))))
+	waitForFilter(r, never)
+	r.AwaitAck(r.Send(adscript.Push("1",
+		adscript.FilterList("f", adscript.Ask("authorizer"), adscript.DenyPath("/no")))))
+	r.Until("it listens", func() bool { return r.Address("l").IsValid() })
+	waits, another := r.Later("l", "a.test", "/no"), r.Later("l", "a.test", "/")
+	r.Until("both wait", func() bool { return asked.Load() == 2 })
+	r.AwaitAck(r.Send(adscript.Push("2", adscript.FilterList("f", adscript.DenyAll()))))
+	require.Equal(t, refused, r.Get("l", "a.test", "/"))
+	r.AwaitAck(r.Send(adscript.Push("3",
+		adscript.FilterList("f", adscript.DenyPath("/no"), adscript.Ask("authorizer")))))
+	close(answer)
+	require.Equal(t, refused, <-waits, "the list that it met refuses it behind the authorizer")
+	require.Equal(t, ok("a"), <-another)
 }
 
 // editOfASecureListener edits the filter of a listener that ends TLS, and finds its chain by the

@@ -2,6 +2,7 @@ package features
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -28,13 +29,35 @@ var edited = []string{
 		`{action: DENY, rules: [{to: [{operation: {paths: [/sometimes, /never]}}]}]}`),
 }
 
+// besideAnAuthorizer is a policy with another one, which asks an authorizer about all paths but one
+// of its own, and so is an edit, too.
+func besideAnAuthorizer(policy string, i int) string {
+	return policy + livemesh.Object("AuthorizationPolicy asks", fmt.Sprintf(
+		`{action: CUSTOM, provider: {name: guard}, rules: [{to: [{operation: {notPaths: [/%d]}}]}]}`, i))
+}
+
 // TestEditsOfPoliciesCutNothing edits policies under load, cuts the streams of proxies meanwhile,
 // and looks at connections that stay open: no request is refused that all the policies accept, none
 // passes that all refuse, each edit holds for the next request, and the listener is not sent again.
 func TestEditsOfPoliciesCutNothing(t *testing.T) {
-	m := livemesh.Start(t, livemesh.File("mesh.yaml", livemesh.NewEcho("client", "v1"),
+	t.Run("DENY and ALLOW", func(t *testing.T) {
+		editsCutNothing(t, "", func(i int) string { return edited[i%len(edited)] })
+	})
+	t.Run("beside an authorizer", func(t *testing.T) {
+		guard := newRecorder(t) // accepts all
+		files := livemesh.File("istio.yaml", guardConfig) + livemesh.File("guard.yaml", guard.entry("guard.test"))
+		editsCutNothing(t, files, func(i int) string { return besideAnAuthorizer(edited[i%len(edited)], i) })
+		guard.mu.Lock()
+		defer guard.mu.Unlock()
+		require.NotEmpty(t, guard.seen)
+	})
+}
+
+func editsCutNothing(t *testing.T, files string, policy func(i int) string) {
+	m := livemesh.Start(t, files+livemesh.File("mesh.yaml", livemesh.NewEcho("client", "v1"),
 		livemesh.Service("client", "http:80:8080"), livemesh.NewEcho("server", "v1"),
-		livemesh.Service("server", "http:80:8080"))+livemesh.File("policy.yaml", edited[0]))
+		livemesh.Service("server", "http:80:8080"))+livemesh.File("policy.yaml", policy(0)))
+	m.RequireNoProblems()
 	load := m.Client("client-v1").Load("http://server.default/")
 	through := m.Client("client-v1")
 	open := kept(t, m)
@@ -56,7 +79,7 @@ func TestEditsOfPoliciesCutNothing(t *testing.T) {
 	})
 	before := m.Proxy("server-v1").Types[resource.Listener].Sent
 	for i := range 12 {
-		m.Write("policy.yaml", edited[(i+1)%len(edited)])
+		m.Write("policy.yaml", policy(i+1))
 		m.Settle()
 		assert.Equal(t, http.StatusOK, open("/"))
 		sometimes := map[int]int{0: http.StatusOK, 1: http.StatusOK, 2: http.StatusForbidden}[(i+1)%len(edited)]

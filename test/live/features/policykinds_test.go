@@ -42,6 +42,13 @@ func kindsOfPolicies(tokens *signer) (all []string) {
 	}
 }
 
+// guardConfig is a mesh configuration with the authorizer guard.
+const guardConfig = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: istio, namespace: istio-system}
+data: {mesh: "extensionProviders: [{name: guard, envoyExtAuthzHttp: {service: guard.test, port: 80}}]"}
+`
+
 // TestEditsBetweenKindsOfPoliciesAreNeverOpen replaces policies of one kind by those of another
 // under load: an authorizer, tokens, DENY and ALLOW. What all of them refuse never passes.
 func TestEditsBetweenKindsOfPoliciesAreNeverOpen(t *testing.T) {
@@ -53,12 +60,9 @@ func TestEditsBetweenKindsOfPoliciesAreNeverOpen(t *testing.T) {
 		return true
 	})
 	policies := kindsOfPolicies(newSigner(t, "https://a.test"))
-	m := livemesh.Start(t, livemesh.File("istio.yaml", `apiVersion: v1
-kind: ConfigMap
-metadata: {name: istio, namespace: istio-system}
-data: {mesh: "extensionProviders: [{name: guard, envoyExtAuthzHttp: {service: guard.test, port: 80}}]"}
-`)+livemesh.File("mesh.yaml", livemesh.NewEcho("server", "v1").TCP(7000),
-		livemesh.Service("server", "http:80:8080", "tcp:7000"), guard.entry("guard.test"))+
+	m := livemesh.Start(t, livemesh.File("istio.yaml", guardConfig)+livemesh.File("mesh.yaml",
+		livemesh.NewEcho("server", "v1").TCP(7000), livemesh.Service("server", "http:80:8080", "tcp:7000"),
+		guard.entry("guard.test"))+
 		livemesh.File("policy.yaml", policies[0]))
 	m.RequireNoProblems()
 	stop := attacked(t, netip.AddrPortFrom(m.Pod("server-v1").Pod, 8080))
