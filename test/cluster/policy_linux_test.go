@@ -9,9 +9,14 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
 	"github.com/lateen-mesh/lateen/internal/testkit/policytable"
@@ -38,6 +43,28 @@ func policyTable(t *testing.T, c *cluster) {
 	other.ready(t, "far-v1")
 	callsOfTable(t, c, other, &table)
 	table.Run(t)
+	t.Run("DryRunMetrics", func(t *testing.T) { dryRunMetrics(t, c) })
+}
+
+// dryRunMetrics are what the dry runs beside the table are counted as, in what a Prometheus gets
+// from the agent of a server: by what they are about, what they are, and what they would do.
+func dryRunMetrics(t *testing.T, c *cluster) {
+	text, answers := c.agentPage(t, c.pods(t, "app="+policytable.Allows)[0], "/stats/prometheus")
+	require.True(t, answers)
+	counted := strings.Join(slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool {
+		return !strings.Contains(line, "authz_dry_run")
+	}), "\n")
+	for _, action := range []string{"deny", "allow"} {
+		for _, result := range []string{"denied", "allowed"} {
+			labels := fmt.Sprintf("authz_dry_run_action=%q,authz_dry_run_result=%q,", action, result)
+			for _, metric := range []string{
+				`envoy_http_rbac{` + labels + `http_conn_manager_prefix="inbound_0.0.0.0_8080"}`,
+				`envoy_tcp{` + labels + `tcp_prefix="rbac.istio_dry_run_` + action + `_"}`,
+			} {
+				assert.Regexp(t, "(?m)^"+regexp.QuoteMeta(metric)+" [1-9]", counted)
+			}
+		}
+	}
 }
 
 // callsOfTable has the calls of the table made by Pods of two namespaces.

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -221,22 +222,8 @@ func (c *cluster) agentMetric(t *testing.T, p corev1.Pod, name string) (value fl
 
 func (c *cluster) askAgent(t *testing.T, p corev1.Pod, name string) (value float64, answers bool) {
 	t.Helper()
-	client := http.Client{
-		Transport: &http.Transport{DialContext: c.network.Dial, DisableKeepAlives: true}, Timeout: 10 * time.Second,
-	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
-		fmt.Sprintf("http://%s:15020/metrics", p.Status.PodIP), nil)
-	require.NoError(t, err)
-	response, err := client.Do(request)
-	if err != nil {
-		return 0, false
-	}
-	defer func() { _ = response.Body.Close() }()
-	var text bytes.Buffer
-	if _, err := text.ReadFrom(response.Body); err != nil {
-		return 0, false
-	}
-	for line := range strings.Lines(text.String()) {
+	text, answers := c.agentPage(t, p, "/metrics")
+	for line := range strings.Lines(text) {
 		if rest, ok := strings.CutPrefix(line, name); ok && !strings.HasPrefix(rest, "_") {
 			fields := strings.Fields(rest)
 			number, err := strconv.ParseFloat(fields[len(fields)-1], 64)
@@ -244,5 +231,23 @@ func (c *cluster) askAgent(t *testing.T, p corev1.Pod, name string) (value float
 			return number, true
 		}
 	}
-	return 0, true
+	return 0, answers
+}
+
+// agentPage is a page of a Pod's agent, if it answers.
+func (c *cluster) agentPage(t *testing.T, p corev1.Pod, path string) (text string, answers bool) {
+	t.Helper()
+	client := http.Client{
+		Transport: &http.Transport{DialContext: c.network.Dial, DisableKeepAlives: true}, Timeout: 10 * time.Second,
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		fmt.Sprintf("http://%s:15020%s", p.Status.PodIP, path), nil)
+	require.NoError(t, err)
+	response, err := client.Do(request)
+	if err != nil {
+		return "", false
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	return string(body), err == nil
 }

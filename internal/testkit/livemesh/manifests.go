@@ -197,6 +197,12 @@ func Object(key, spec string) string {
 		kinds.Kind(kind).Name(), short, namespace, indent(spec))
 }
 
+// DryRun is an AuthorizationPolicy (Object) as one that decides nothing.
+func DryRun(policy string) string {
+	annotation := fmt.Sprintf("metadata: {annotations: {%s: \"true\"}, ", kinds.DryRunAnnotation)
+	return strings.Replace(policy, "metadata: {", annotation, 1)
+}
+
 func indent(text string) string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(strings.Trim(text, "\n"), "\n") {

@@ -4,7 +4,8 @@
 //
 // Each rule of the table stands in an ALLOW policy of the server "allows", and in a DENY policy of
 // the server "denies". A call that the rule matches is let in by the one and refused by the other,
-// and a call that it does not match the other way round.
+// and a call that it does not match the other way round. Beside them stand policies that decide
+// nothing, which would refuse much if they did.
 package policytable
 
 import (
@@ -78,6 +79,7 @@ func (w World) Manifests() (all []string) {
 			ports = append(ports, fmt.Sprintf("tcp-%d:%d", port, port))
 		}
 		all = append(all, livemesh.Service(server, ports...))
+		all = append(all, undecided(server)...)
 	}
 	for i, c := range connectionCases() {
 		for _, server := range []string{Allows, Denies} {
@@ -114,6 +116,19 @@ func (w World) policy(server, name, rule string) string {
 	action := map[string]string{Allows: "ALLOW", Denies: "DENY"}[server]
 	return livemesh.Object("AuthorizationPolicy "+name,
 		fmt.Sprintf("selector: {matchLabels: {app: %s}}\naction: %s\nrules: [{%s}]\n", server, action, rule))
+}
+
+// undecided are policies of a server that decide nothing: AUDIT of all calls, and dry runs of DENY
+// and ALLOW that match the callers of one namespace.
+func undecided(server string) []string {
+	policy := func(action, rule string) string {
+		return livemesh.Object("AuthorizationPolicy "+server+"-"+strings.ToLower(action),
+			fmt.Sprintf("selector: {matchLabels: {app: %s}}\naction: %s\nrules: [{%s}]\n", server, action, rule))
+	}
+	const some = "from: [{source: {namespaces: [default]}}]"
+	return []string{
+		policy("AUDIT", ""), livemesh.DryRun(policy("DENY", some)), livemesh.DryRun(policy("ALLOW", some)),
+	}
 }
 
 func segment(i int) string { return fmt.Sprint("c", i) }

@@ -169,8 +169,7 @@ func TestDryRunsAndWiderPolicies(t *testing.T) {
 		livemesh.Service("web", "http:80:8080")))
 	status := func(path string) int { return m.Client("client-v1").Get("http://web.default" + path).Status }
 	rule := "selector: {matchLabels: {app: web}}\naction: %s\nrules: [{to: [{operation: {paths: [%s]}}]}]\n"
-	dry := strings.Replace(livemesh.Object("AuthorizationPolicy dry", fmt.Sprintf(rule, "DENY", "/dry")),
-		"namespace: default", `namespace: default, annotations: {istio.io/dry-run: "true"}`, 1)
+	dry := livemesh.DryRun(livemesh.Object("AuthorizationPolicy dry", fmt.Sprintf(rule, "DENY", "/dry")))
 	m.Run("dry run", livemesh.File("dry.yaml", dry,
 		livemesh.Object("AuthorizationPolicy marker", fmt.Sprintf(rule, "DENY", "/denied"))),
 		func(t *testing.T, m *livemesh.Mesh) {

@@ -39,15 +39,12 @@ func TestPoliciesThatDecideNothingAreSeen(t *testing.T) {
 		return livemesh.Object("AuthorizationPolicy "+name, fmt.Sprintf("selector: {matchLabels: {app: web}}\n"+
 			"action: %s\nrules: [{to: [{operation: {paths: [%s]}}]}]\n", action, path))
 	}
-	dry := func(manifest string) string {
-		return strings.Replace(manifest, "namespace: default",
-			`namespace: default, annotations: {istio.io/dry-run: "true"}`, 1)
-	}
 	m := livemesh.Start(t, meshWithLogs("[marks]", fmt.Sprintf(marks, file))+livemesh.File("base.yaml",
 		livemesh.NewEcho("web", "v1"), livemesh.Service("web", "http:80:8080"),
-		policy("audit", "AUDIT", "/audited"), dry(policy("refuses", "DENY", "/denied")),
-		dry(policy("accepts", "ALLOW", "/allowed"))))
+		policy("audit", "AUDIT", "/audited"), livemesh.DryRun(policy("refuses", "DENY", "/denied")),
+		livemesh.DryRun(policy("accepts", "ALLOW", "/allowed"))))
 	m.RequireNoProblems()
+	before := dryRunsCounted(t, m, "web-v1")
 	asked := []string{"/audited", "/denied", "/allowed", "/asked"}
 	for _, path := range asked {
 		requireStatus(t, http.StatusOK, m.Gateway("web-v1", 8080).Get(path))
@@ -66,12 +63,13 @@ func TestPoliciesThatDecideNothingAreSeen(t *testing.T) {
 	assert.Equal(t, "ns[default]-policy[accepts]-rule[0]", logged["/allowed"]["allows"])
 	assert.Equal(t, "allowed", logged["/allowed"]["allowed"])
 	assert.Equal(t, "denied", logged["/asked"]["allowed"])
-	stats := m.Admin("web-v1", "/stats?filter=istio_dry_run")
-	for _, counted := range []string{
-		`deny_\.shadow_denied: 1\b`, `deny_\.shadow_allowed: [1-9]`,
-		`allow_\.shadow_allowed: 1\b`, `allow_\.shadow_denied: [1-9]`,
+	after := dryRunsCounted(t, m, "web-v1")
+	for statistic, counted := range map[string]int{
+		"deny_.shadow_denied": 1, "deny_.shadow_allowed": 3, "allow_.shadow_allowed": 1, "allow_.shadow_denied": 3,
 	} {
-		require.Regexp(t, `istio_dry_run_`+counted, stats)
+		name := "http.inbound_0.0.0.0_8080;.rbac.istio_dry_run_" + statistic
+		require.Contains(t, after, name)
+		require.Equal(t, counted, after[name]-before[name], name)
 	}
 }
 
