@@ -230,7 +230,7 @@ func TestAdvisedManifestsAreSound(t *testing.T) {
 	model, err := advise.StoredModel()
 	require.NoError(t, err)
 	facts := &advise.Facts{Requests: 5000, Census: census.Census{
-		RootNamespace: "istio-system", AccessLogs: true,
+		RootNamespace: "istio-system", Reports: census.Reports{AccessLogs: true},
 		Namespaces: []census.Namespace{{Name: "shop", Workloads: 1, SeenServices: 100, SeenPorts: 100}},
 	}}
 	directory := t.TempDir()

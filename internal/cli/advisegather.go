@@ -201,7 +201,10 @@ func (f *adviseFlags) askPrometheus(ctx context.Context, facts *advise.Facts) (e
 		return err
 	}
 	facts.Events = nil // since the start, not of the window
-	facts.Calls, facts.Requests, err = p.Calls(ctx)
+	if facts.Calls, err = p.Calls(ctx); err != nil {
+		return err
+	}
+	facts.Requests, facts.Failed, err = p.Requests(ctx)
 	return err
 }
 

@@ -42,11 +42,16 @@ type cluster struct {
 
 // startCluster starts an API server.
 func startCluster(t *testing.T, apiServerFlags ...string) *cluster {
+	return startClusterWith(t, kubeapi.Options{APIServerFlags: apiServerFlags})
+}
+
+// startClusterWith starts an API server with options.
+func startClusterWith(t *testing.T, options kubeapi.Options) *cluster {
 	if testing.Short() {
 		t.Skip("starts a Kubernetes control plane")
 	}
 	lateenserve.LookAtSources(t)
-	api := kubeapi.Start(t, kubeapi.Options{APIServerFlags: apiServerFlags})
+	api := kubeapi.Start(t, options)
 	lateen, err := built.lateen()
 	require.NoError(t, err)
 	c := &cluster{api: api, lateen: lateen}

@@ -41,7 +41,7 @@ func TestAdvisorReadsPrometheus(t *testing.T) {
 	require.InDelta(t, 10, replicas[0].Gauges["pilot_xds"], 0.1)
 	h := replicas[0].Histograms["pilot_proxy_convergence_time"]
 	require.Len(t, h.Buckets, 9, "istiod's buckets and infinity")
-	calls, _, err := asked.Calls(patient)
+	calls, err := asked.Calls(patient)
 	require.NoError(t, err)
 	require.Empty(t, calls.Source, "no proxy tells whom it calls")
 }

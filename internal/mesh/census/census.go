@@ -16,10 +16,8 @@ type Census struct {
 	RootNamespace string `json:"rootNamespace"`
 	// RegistryOnly is set if calls of hosts that a proxy does not know fail.
 	RegistryOnly bool `json:"registryOnly,omitempty"`
-	// AccessLogs is set if proxies write a line for each request while no Telemetry says otherwise,
-	// and Sampling is the percentage of requests that they trace; 0 without a tracer.
-	AccessLogs bool        `json:"accessLogs,omitempty"`
-	Sampling   float64     `json:"samplingPercent,omitempty"`
+	// Reports say what proxies log and trace.
+	Reports
 	Namespaces []Namespace `json:"namespaces"`
 	Services   []Service   `json:"services"`
 	// RoutedPorts is how many ports of services the routes of gateways lead to.
@@ -66,10 +64,7 @@ type Service struct {
 func Of(w *state.Snapshot) Census {
 	c := Census{
 		RootNamespace: w.Mesh.RootNamespace, RegistryOnly: w.Mesh.Outbound.RegistryOnly,
-		AccessLogs: len(w.Mesh.AccessLogs) > 0, Namespaces: []Namespace{}, Services: []Service{},
-	}
-	if w.Mesh.Tracing.Tracer != nil {
-		c.Sampling = float64(w.Mesh.Tracing.Sampling) / float64(model.SamplePercent)
+		Reports: reportsOf(w), Namespaces: []Namespace{}, Services: []Service{},
 	}
 	spaces := counter{map[string]*Namespace{}}
 	routedFrom := map[model.Host][]model.ScopedHost{}

@@ -76,3 +76,58 @@ func TestCensus(t *testing.T) {
 	require.Equal(t, 4, c.Services[0].Lookups, "two names for each of two ports")
 	require.Equal(t, []model.ScopedHost{{Namespace: "a", Host: "old.example.com"}}, c.Services[3].RoutedFrom)
 }
+
+// TestReportsAreThoseOfTheWholeMesh: a Telemetry in the root namespace counts, if it is in force.
+func TestReportsAreThoseOfTheWholeMesh(t *testing.T) {
+	file := &model.AccessLog{Path: model.StandardOutput}
+	builtin := model.LogProvider{Name: model.BuiltinLog, Log: file}
+	filtered := model.LogRule{Providers: []model.LogProvider{builtin}, Filter: "response.code >= 400"}
+	inherits := model.LogRule{Inherits: true, Filter: "response.code >= 400"}
+	percent := uint32(5 * model.SamplePercent)
+	telemetry := func(namespace string, labels map[string]string, logs ...model.LogRule) *model.Telemetry {
+		t := &model.Telemetry{AccessLogs: logs, Tracing: []model.TracingRule{{Inherits: true, Sampling: &percent}}}
+		t.Meta = model.Meta{Kind: kinds.Telemetry, Namespace: namespace, Name: "errors"}
+		t.Selector = model.LabelsOf(labels)
+		return t
+	}
+	for name, c := range map[string]struct {
+		defaults  []model.LogProvider
+		telemetry *model.Telemetry
+		want      Reports
+	}{
+		"accessLogFile": {want: Reports{AccessLogs: true, LegacyLogs: true, Sampling: 100}},
+		"a filter without providers leaves accessLogFile": {
+			telemetry: telemetry("istio-system", nil, inherits),
+			want:      Reports{AccessLogs: true, LegacyLogs: true, Sampling: 5, Telemetry: "errors"},
+		},
+		"a filter with its provider": {
+			telemetry: telemetry("istio-system", nil, filtered), want: Reports{Sampling: 5, Telemetry: "errors"},
+		},
+		"a filter of a default provider": {
+			defaults: []model.LogProvider{builtin}, telemetry: telemetry("istio-system", nil, inherits),
+			want: Reports{Sampling: 5, Telemetry: "errors"},
+		},
+		"a namespace": {
+			telemetry: telemetry("shop", nil, filtered),
+			want:      Reports{AccessLogs: true, LegacyLogs: true, Sampling: 100},
+		},
+		"some workloads": {
+			telemetry: telemetry("istio-system", map[string]string{"app": "a"}, filtered),
+			want:      Reports{AccessLogs: true, LegacyLogs: true, Sampling: 100},
+		},
+	} {
+		mesh := model.DefaultMesh()
+		mesh.DefaultLogs = c.defaults
+		mesh.AccessLogs, mesh.LegacyLogs = []*model.AccessLog{file}, []*model.AccessLog{file}
+		mesh.Tracing = model.Tracing{Tracer: &model.Tracer{}, Sampling: 100 * model.SamplePercent}
+		config := model.Meta{Kind: kinds.ConfigMap, Namespace: "istio-system", Name: "istio"}
+		updates := []state.Update{{Key: config.Key(), Objects: []model.Object{&mesh}}}
+		if c.telemetry != nil {
+			updates = append(updates, state.Update{
+				Key: c.telemetry.Key(), Objects: []model.Object{c.telemetry},
+			})
+		}
+		w, _ := state.NewWriter().Apply(updates)
+		require.Equal(t, c.want, Of(w).Reports, name)
+	}
+}

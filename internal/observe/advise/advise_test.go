@@ -213,10 +213,25 @@ func ruleCases() []ruleCase {
 		},
 		{
 			name: "many requests are logged and traced", make: func(f *Facts) {
-				f.Requests, f.Census.AccessLogs, f.Census.Sampling = 5000, true, 100
+				f.Requests, f.Failed, f.Census.AccessLogs, f.Census.Sampling = 5000, 50, true, 100
 			}, want: []string{"telemetry", "telemetry"}, bad: []Signal{Traffic}, by: NoFactor,
-			effect: "CPU of all proxies for access logs", before: 5 * 0.02, after: 0,
-			remedy: func(t *testing.T, r Remedy) { require.Contains(t, r.Manifests, "response.code >= 400") },
+			effect: "CPU of all proxies for access logs", before: 5 * 0.02, after: 5 * 0.02 / 100,
+			remedy: func(t *testing.T, r Remedy) {
+				require.True(t, r.Automatic)
+				require.Contains(t, r.Manifests, "response.code >= 400")
+				require.NotContains(t, r.Manifests, "providers")
+			},
+		},
+		{
+			name: "the mesh has a Telemetry, and logs to accessLogFile", make: func(f *Facts) {
+				f.Requests, f.Census.Reports = 5000, census.Reports{AccessLogs: true, LegacyLogs: true, Telemetry: "x"}
+			}, want: []string{"telemetry"}, bad: []Signal{Traffic}, by: NoFactor,
+			effect: "logged requests", before: 5000, after: 0,
+			remedy: func(t *testing.T, r Remedy) {
+				require.False(t, r.Automatic)
+				require.Contains(t, r.ByHand, "Telemetry istio-system/x")
+				require.Contains(t, r.Manifests, "    providers:\n    - name: envoy\n")
+			},
 		},
 		{
 			name: "events fill the CPUs", make: func(f *Facts) {
@@ -279,6 +294,12 @@ func ruleCases() []ruleCase {
 				f.Autoscaler = &Autoscaler{Min: 1, Max: 2, Current: 2}
 			}, want: []string{"scale-out", "autoscaler", "autoscaler"}, bad: []Signal{Latency, Saturation},
 			by: NumProxies,
+		},
+		{
+			name: "the autoscaler is at its bound, and more replicas would not help", make: func(f *Facts) {
+				full(f, 0.92, 1.5, 0.2)
+				f.Autoscaler = &Autoscaler{Min: 2, Max: 2, Current: 2}
+			}, want: []string{"debounce", "scale-up"}, bad: []Signal{Latency, Saturation}, by: RateOfChanges,
 		},
 		{
 			name: "one replica in a cluster", make: func(f *Facts) {
@@ -360,6 +381,23 @@ func TestEachRuleHasACase(t *testing.T) {
 		require.Contains(t, tried, r.id)
 		require.Contains(t, string(guide), "`"+r.id+"`")
 	}
+}
+
+// TestBoundsAreAdvisedOnce: what scale-out and autoscaler say of one value of the chart is equal.
+func TestBoundsAreAdvisedOnce(t *testing.T) {
+	f := healthy()
+	full(f, 1, 0.1, 1.8)
+	f.Autoscaler = &Autoscaler{Min: 1, Max: 11, Current: 11}
+	values := map[string]string{}
+	for _, found := range Advise(f, testModel(t)).Findings {
+		for name, value := range found.Remedy.Values {
+			if before, said := values[name]; said {
+				require.Equal(t, before, value, name)
+			}
+			values[name] = value
+		}
+	}
+	require.Equal(t, map[string]string{"pilot.autoscaleMin": "4", "pilot.autoscaleMax": "12"}, values)
 }
 
 // TestNamespacesWithWorkloadsStayIfProxiesAreNotKnown, since any of them may have one.

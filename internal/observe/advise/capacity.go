@@ -78,12 +78,30 @@ func (d *diagnosis) throttle() []Finding {
 	}}
 }
 
+// scalesOut reports whether more replicas help: pushes fill the CPUs.
+func (d *diagnosis) scalesOut() bool {
+	return (d.bottleneck.Factor == NumProxies || d.bottleneck.Factor == ConfigSize) && d.cpuFull()
+}
+
+// wantedBounds are those of an autoscaler. scaleOut and autoscaler advise the same ones.
+func (d *diagnosis) wantedBounds() (least, most float64) {
+	if !d.scalesOut() {
+		return minReplicas, minReplicas
+	}
+	least = max(minReplicas, d.wantedReplicas())
+	if d.Autoscaler != nil {
+		most = float64(d.Autoscaler.Max) + 1
+	}
+	return least, max(2*least, most)
+}
+
 // scaleOut advises more replicas where pushes fill the CPUs.
 func (d *diagnosis) scaleOut() []Finding {
-	if d.bottleneck.Factor != NumProxies && d.bottleneck.Factor != ConfigSize || !d.cpuFull() {
+	if !d.scalesOut() {
 		return nil
 	}
 	now, wanted := float64(len(d.Replicas)), d.wantedReplicas()
+	least, most := d.wantedBounds()
 	proxies, cpu := d.gauge(metricProxies), d.fullest((*Replica).cpuShare)
 	return []Finding{{
 		Summary: "pushes to proxies fill the CPUs: share the proxies among more replicas",
@@ -98,7 +116,7 @@ func (d *diagnosis) scaleOut() []Finding {
 			d.lastSidecar(proxies/now, proxies/wanted),
 		},
 		Remedy: Remedy{Values: map[string]string{
-			"pilot.autoscaleMin": fmt.Sprintf("%.0f", wanted), "pilot.autoscaleMax": fmt.Sprintf("%.0f", 2*wanted),
+			"pilot.autoscaleMin": fmt.Sprintf("%.0f", least), "pilot.autoscaleMax": fmt.Sprintf("%.0f", most),
 		}, Text: "connections stay where they are until they end by age (pilot.keepaliveMaxServerConnectionAge) or " +
 			"with kubectl rollout restart deployment/istiod"},
 	}}

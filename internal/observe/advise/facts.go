@@ -23,8 +23,9 @@ type Facts struct {
 	Settings Settings
 	// Autoscaler is that of the control plane; nil if there is none or it is not known.
 	Autoscaler *Autoscaler
-	// Requests are those of the whole mesh, a second. 0 if they are not known.
-	Requests float64
+	// Requests are those of the whole mesh, a second, and Failed those of them that are answered
+	// with 400 or more. 0 if they are not known.
+	Requests, Failed float64
 	// InCluster is set if the control plane runs in Kubernetes.
 	InCluster bool
 }

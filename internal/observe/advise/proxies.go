@@ -14,10 +14,6 @@ const (
 	// mostLookups is how many lookups a minute a mesh may cause before a finding says so: a
 	// resolver of Kubernetes answers some thousand a second, and has others to answer.
 	mostLookups = 3000
-	// mostRequests is how many requests a second may be logged or traced one by one.
-	mostRequests = 1000
-	// mostSampling is the percentage of requests that may be traced at such a rate.
-	mostSampling = 10
 )
 
 // lookupsOf returns the lookups of a service, each minute, by the proxies that see it.
@@ -101,53 +97,14 @@ func (d *diagnosis) gatewayFilter() []Finding {
 	}}
 }
 
-// telemetry advises to log and trace less of many requests.
-func (d *diagnosis) telemetry() (found []Finding) {
-	if d.Requests <= mostRequests {
-		return nil
-	}
-	requests := above("requests of the mesh", d.Requests, mostRequests, "/s")
-	if d.Census.AccessLogs {
-		logged := d.Requests * d.proxies.AccessLogs() / 1000
-		found = append(found, Finding{
-			Summary:  "proxies write a line for each request",
-			Evidence: []Evidence{requests},
-			Effects:  []Effect{{What: "CPU of all proxies for access logs", Unit: "cores", Before: logged}},
-			Remedy: Remedy{Manifests: telemetryOfErrors(d.Census.RootNamespace), Automatic: true,
-				Text: "lines of errors are still written; a filter of a namespace or workload replaces this one"},
-		})
-	}
-	if d.Census.Sampling > mostSampling {
-		found = append(found, Finding{
-			Summary: "many requests are traced",
-			Evidence: []Evidence{requests,
-				above("meshConfig.defaultConfig.tracing.sampling", d.Census.Sampling, mostSampling, "%")},
-			Effects: []Effect{{What: "traced requests", Unit: "/s", Before: d.Requests * d.Census.Sampling / 100,
-				After: d.Requests / 100}},
-			Remedy: Remedy{Text: "set meshConfig.defaultConfig.tracing.sampling to 1, Istio's default"},
-		})
-	}
-	return found
-}
-
-// telemetryOfErrors is a Telemetry for the mesh that logs errors alone.
-func telemetryOfErrors(namespace string) string {
-	return fmt.Sprintf(`apiVersion: telemetry.istio.io/v1
-kind: Telemetry
-metadata:
-  name: log-errors
-  namespace: %s
-spec:
-  accessLogging:
-  - filter:
-      expression: response.code >= 400
-`, namespace)
-}
-
 // slowProxies points to where to look when the control plane is idle and changes are late.
 func (d *diagnosis) slowProxies() []Finding {
 	if d.bottleneck.Factor != Elsewhere {
 		return nil
+	}
+	stale, effects := d.gauge(metricStale), []Effect{}
+	if stale > 0 {
+		effects = append(effects, Effect{What: "proxies that have long not acknowledged a change", Before: stale})
 	}
 	return []Finding{{
 		Summary: "changes are late, and nothing of the control plane is full",
@@ -155,9 +112,9 @@ func (d *diagnosis) slowProxies() []Finding {
 			above(metricConvergence+" p99", d.histogram(metricConvergence).quantile(0.99), slowSeconds, "s"),
 			{Metric: "CPU of the fullest replica", Value: d.fullest((*Replica).cpuShare), Threshold: fullShare,
 				Unit: "of its CPUs"},
-			above(metricStale, d.gauge(metricStale), 0, ""),
+			above(metricStale, stale, 0, ""),
 		},
-		Effects: []Effect{},
+		Effects: effects,
 		Remedy: Remedy{Text: "proxies are slow to answer (lateen status names them), or the network or the nodes are " +
 			"overloaded"},
 	}}

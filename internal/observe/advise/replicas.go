@@ -41,26 +41,26 @@ func (d *diagnosis) autoscaler() []Finding {
 		return d.single()
 	}
 	var found []Finding
+	least, most := d.wantedBounds()
 	if a.Min < minReplicas {
 		found = append(found, Finding{
 			Summary: "the HorizontalPodAutoscaler may leave one replica, without which nothing changes any more",
 			Evidence: []Evidence{
 				{Metric: "spec.minReplicas", Value: float64(a.Min), Threshold: minReplicas, Off: true},
 			},
-			Effects: []Effect{{What: "replicas at least", Before: float64(a.Min), After: minReplicas}},
-			Remedy:  Remedy{Values: map[string]string{"pilot.autoscaleMin": fmt.Sprint(minReplicas)}},
+			Effects: []Effect{{What: "replicas at least", Before: float64(a.Min), After: least}},
+			Remedy:  Remedy{Values: map[string]string{"pilot.autoscaleMin": fmt.Sprintf("%.0f", least)}},
 		})
 	}
-	if cpu := d.fullest((*Replica).cpuShare); a.Current >= a.Max && cpu > fullShare {
-		wanted := max(d.wantedReplicas(), float64(a.Max)+1)
+	if cpu := d.fullest((*Replica).cpuShare); a.Current >= a.Max && d.scalesOut() {
 		found = append(found, Finding{
 			Summary: "the HorizontalPodAutoscaler is at its upper bound, and the CPUs are full",
 			Evidence: []Evidence{
-				{Metric: "spec.maxReplicas", Value: float64(a.Max), Threshold: wanted, Off: true},
+				{Metric: "spec.maxReplicas", Value: float64(a.Max), Threshold: most, Off: true},
 				above("CPU of the fullest replica", cpu, fullShare, "of its CPUs"),
 			},
-			Effects: []Effect{{What: "replicas at most", Before: float64(a.Max), After: wanted}},
-			Remedy:  Remedy{Values: map[string]string{"pilot.autoscaleMax": fmt.Sprintf("%.0f", wanted)}},
+			Effects: []Effect{{What: "replicas at most", Before: float64(a.Max), After: most}},
+			Remedy:  Remedy{Values: map[string]string{"pilot.autoscaleMax": fmt.Sprintf("%.0f", most)}},
 		})
 	}
 	return found

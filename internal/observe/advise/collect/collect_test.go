@@ -95,8 +95,9 @@ func TestPrometheusTellsReplicasAndCalls(t *testing.T) {
 			{"metric": {"source_workload_namespace": "shop", "destination_service": "unknown"}, "value": [1, "5"]},
 			{"metric": {"source_workload_namespace": "unknown", "destination_service": "b.shop.svc.cluster.local"},
 			 "value": [1, "5"]}`,
-		"sum(rate(istio_requests_total": `{"metric": {}, "value": [1, "1500"]}`,
-		metricNaN:                       `{"metric": {"instance": "a:15014"}, "value": [1, "NaN"]}`,
+		`reporter="source"}[600s]`:       `{"metric": {}, "value": [1, "1500"]}`,
+		`response_code=~"[45].."}[600s]`: `{"metric": {}, "value": [1, "30"]}`,
+		metricNaN:                        `{"metric": {"instance": "a:15014"}, "value": [1, "NaN"]}`,
 	})
 	replicas, err := p.Replicas(t.Context())
 	require.NoError(t, err)
@@ -108,11 +109,14 @@ func TestPrometheusTellsReplicasAndCalls(t *testing.T) {
 	require.Len(t, a.Histograms["pilot_proxy_convergence_time"].Buckets, 2)
 	require.NotContains(t, a.Gauges, metricNaN)
 
-	calls, requests, err := p.Calls(t.Context())
+	calls, err := p.Calls(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, map[string]map[model.Host]float64{"shop": {"b.shop.svc.cluster.local": 12}}, calls.ByNamespace)
 	require.Equal(t, "Prometheus", calls.Source)
+	requests, failed, err := p.Requests(t.Context())
+	require.NoError(t, err)
 	require.InDelta(t, 1500, requests, 1e-9)
+	require.InDelta(t, 30, failed, 1e-9)
 }
 
 const metricNaN = "lateen_push_slots"
@@ -121,7 +125,7 @@ func TestPrometheusWithoutAControlPlane(t *testing.T) {
 	p := prometheusOf(t, nil)
 	_, err := p.Replicas(t.Context())
 	require.ErrorContains(t, err, "want one that scrapes the control plane")
-	calls, _, err := p.Calls(t.Context())
+	calls, err := p.Calls(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, advise.Calls{}, calls, "nothing is known")
 	for _, body := range []string{"", `{"status": "error", "error": "no"}`,

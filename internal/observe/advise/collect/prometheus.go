@@ -101,28 +101,42 @@ func (p Prometheus) fill(ctx context.Context, replicas map[string]advise.Replica
 	return errors.Join(errs...)
 }
 
-// Calls returns who called whom, by Istio's standard metrics, and all requests a second.
-func (p Prometheus) Calls(ctx context.Context) (advise.Calls, float64, error) {
+// Calls returns who called whom, by Istio's standard metrics.
+func (p Prometheus) Calls(ctx context.Context) (advise.Calls, error) {
 	window := fmt.Sprintf("[%ds]", int(p.Window.Seconds()))
 	calls := advise.Calls{Source: "Prometheus", ByNamespace: map[string]map[model.Host]float64{}}
 	for _, metric := range []string{"istio_requests_total", "istio_tcp_connections_opened_total"} {
 		found, err := p.query(ctx, "sum by (source_workload_namespace, destination_service) (increase("+metric+window+
 			")) > 0")
 		if err != nil {
-			return advise.Calls{}, 0, err
+			return advise.Calls{}, err
 		}
 		for _, s := range found {
 			addCall(calls, s.labels["source_workload_namespace"], s.labels["destination_service"], s.value)
 		}
 	}
 	if len(calls.ByNamespace) == 0 {
-		return advise.Calls{}, 0, nil
+		return advise.Calls{}, nil
 	}
-	rate, err := p.query(ctx, `sum(rate(istio_requests_total{reporter="source"}`+window+`))`)
-	if err != nil || len(rate) == 0 {
-		return calls, 0, err
+	return calls, nil
+}
+
+// Requests returns how many requests the mesh has a second, and how many of them are answered with
+// 400 or more.
+func (p Prometheus) Requests(ctx context.Context) (all, failed float64, err error) {
+	rate := func(labels string) (float64, error) {
+		found, err := p.query(ctx, fmt.Sprintf(`sum(rate(istio_requests_total{reporter="source"%s}[%ds]))`, labels,
+			int(p.Window.Seconds())))
+		if err != nil || len(found) == 0 {
+			return 0, err
+		}
+		return found[0].value, nil
 	}
-	return calls, rate[0].value, nil
+	if all, err = rate(""); err != nil {
+		return 0, 0, err
+	}
+	failed, err = rate(`,response_code=~"[45].."`)
+	return all, failed, err
 }
 
 // addCall adds requests of a namespace to a host. Proxies call hosts that they do not know
