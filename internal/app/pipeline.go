@@ -173,6 +173,7 @@ func New(o Options) *Pipeline {
 		Limits: serve.Limits{
 			StreamsPerSecond:  o.Config.MaxRequestsPerSecond,
 			StreamsPerAddress: streamsPerAddress(o.Config),
+			Write:             o.Config.SendTimeout,
 			MemoryTight:       o.MemoryTight,
 			ReceiveBytes:      o.Config.MaxRecvMsgSize,
 			ConnectionAge:     o.ConnectionAge,

@@ -36,6 +36,9 @@ type Config struct {
 	// MaxRequestsPerSecond is how many streams may begin per second (PILOT_MAX_REQUESTS_PER_SECOND,
 	// 0: from the machine's size).
 	MaxRequestsPerSecond float64
+	// SendTimeout is how long a proxy may take to read one response, before its stream is ended
+	// (PILOT_XDS_SEND_TIMEOUT, 0: 30 s).
+	SendTimeout time.Duration
 	// StreamsPerAddress is how many streams and connections one IP address may have as long as no
 	// Pod is proven (LATEEN_MAX_STREAMS_PER_ADDRESS, 2048; 0: no limit).
 	StreamsPerAddress int
@@ -113,6 +116,7 @@ func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 		SendUnhealthy:        read(&r, "PILOT_SEND_UNHEALTHY_ENDPOINTS", false, boolean),
 		PushThrottle:         read(&r, "PILOT_PUSH_THROTTLE", 0, count),
 		MaxRequestsPerSecond: read(&r, "PILOT_MAX_REQUESTS_PER_SECOND", 0, rate),
+		SendTimeout:          read(&r, "PILOT_XDS_SEND_TIMEOUT", 0, duration),
 		StreamsPerAddress:    read(&r, "LATEEN_MAX_STREAMS_PER_ADDRESS", 2048, count),
 		MaxRecvMsgSize:       read(&r, "ISTIO_GPRC_MAXRECVMSGSIZE", 4<<20, count),
 		TokenAudiences:       read(&r, "TOKEN_AUDIENCES", []string{"istio-ca"}, words),
