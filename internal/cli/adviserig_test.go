@@ -36,13 +36,15 @@ const advicePatience = 2 * time.Minute
 
 // adviceMesh is a control plane of a directory, with simulated sidecars.
 type adviceMesh struct {
-	t          *testing.T
-	ctx        context.Context
-	directory  string
-	pipeline   *app.Pipeline
-	monitoring string
-	fleet      *sidecar.Fleet
-	all        []*sidecar.Sidecar
+	t         *testing.T
+	ctx       context.Context
+	directory string
+	pipeline  *app.Pipeline
+	// monitoring serves the pages without metrics of time, real all of them; xds is where sidecars
+	// connect.
+	monitoring, real, xds string
+	fleet                 *sidecar.Fleet
+	all                   []*sidecar.Sidecar
 }
 
 // startAdviceMesh serves a directory.
@@ -68,7 +70,9 @@ func runAdviceMesh(t *testing.T, o app.Options) *adviceMesh {
 	}
 	o.XDS, o.Monitoring = listen(), listen()
 	o.Mesh, o.Pods, o.Version, o.Log = model.DefaultMesh(), true, "test", slog.New(slog.DiscardHandler)
-	m := &adviceMesh{t: t, ctx: ctx, monitoring: withoutTimes(t, o.Monitoring.Addr().String()), pipeline: app.New(o)}
+	m := &adviceMesh{t: t, ctx: ctx, real: o.Monitoring.Addr().String(), xds: o.XDS.Addr().String()}
+	m.pipeline = app.New(o)
+	m.monitoring = withoutTimes(t, m.real)
 	done := make(chan error, 1)
 	go func() { done <- m.pipeline.Run(ctx) }()
 	var err error
