@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -318,4 +319,20 @@ func TestAzuresTestsRunInACluster(t *testing.T) {
 			requireNothingLeft(t, api)
 		})
 	}
+}
+
+// TestEachPerfCommandKeepsItsResult as a table, as JSON, and in the HTML report. Those of
+// lateen-perf have a test of their own.
+func TestEachPerfCommandKeepsItsResult(t *testing.T) {
+	out := terminal.New(io.Discard, noEnv)
+	found := 0
+	for _, cmd := range newPerf(out, out).Commands() {
+		if cmd.DisableFlagParsing {
+			continue
+		}
+		found++
+		require.NotNil(t, cmd.Flags().Lookup(reportDir), cmd.Name())
+		require.NotNil(t, cmd.Flags().Lookup("output"), cmd.Name())
+	}
+	require.Greater(t, found, 8)
 }

@@ -38,6 +38,9 @@ made more of them; the rest of the mesh should be the same, and it is told if it
 			if err != nil {
 				return err
 			}
+			if err := keepReport(cmd, perf.Beside{A: a, B: b, Comparison: c}); err != nil {
+				return err
+			}
 			if output != "table" {
 				return printAs(cmd.OutOrStdout(), output, c)
 			}
@@ -48,6 +51,7 @@ made more of them; the rest of the mesh should be the same, and it is told if it
 		},
 	}
 	bindOutput(cmd, &output)
+	bindReport(cmd)
 	return cmd
 }
 

@@ -62,10 +62,15 @@ of another.`,
 				return err
 			}
 			proxies := f.proxies(d)
+			report := map[string]any{
+				"kind": "model", "lateen": version, "constants": c, "limits": f.limits, "estimates": estimates,
+				"proxies": proxies,
+			}
+			if err := keepReport(cmd, report); err != nil {
+				return err
+			}
 			if f.output != "table" {
-				return printAs(cmd.OutOrStdout(), f.output, map[string]any{
-					"constants": c, "limits": f.limits, "estimates": estimates, "proxies": proxies,
-				})
+				return printAs(cmd.OutOrStdout(), f.output, report)
 			}
 			printModel(out, c, estimates)
 			printProxies(out, d, proxies)
@@ -129,6 +134,7 @@ func (f *modelFlags) bind(cmd *cobra.Command) {
 			"this version)",
 	)
 	bindOutput(cmd, &f.output)
+	bindReport(cmd)
 	_ = cmd.MarkFlagFilename("constants", "json", "yaml")
 	oneOf(cmd, "kind", &f.mesh.Kind, string(perf.Endpoints), string(perf.Routes), string(perf.Services))
 }
@@ -245,7 +251,11 @@ changes. Do it on a machine that has nothing else to do.`,
 				return err
 			}
 			c.Command, c.Version = command.Line(cmd), version
-			if err := keepReport(cmd, c); err != nil {
+			report := struct {
+				Kind string `json:"kind"`
+				sizing.Constants
+			}{"constants", c}
+			if err := keepReport(cmd, report); err != nil {
 				return err
 			}
 			if f.output != "table" {

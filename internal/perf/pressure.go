@@ -290,6 +290,9 @@ type PressureReport struct {
 	Rows         []PressurePairs          `json:"sicknesses"`
 }
 
+// Ratio is how many times later p99 is with the disturbance: the median of the pairs.
+func (p *PressurePairs) Ratio() float64 { return median(p.Ratios) }
+
 // PressureRun is the result of one run for the well-behaved sidecars.
 type PressureRun struct {
 	Latency measure.Summary `json:"latency"`

@@ -24,7 +24,7 @@ func (r PressureReport) Table() terminal.Table {
 			),
 			formatDuration(time.Duration(medianOf(p.Without, p99))), formatDuration(
 				time.Duration(medianOf(p.With, p99)),
-			), fmt.Sprintf("%.2f", median(p.Ratios)),
+			), fmt.Sprintf("%.2f", p.Ratio()),
 			formatBytes(most(p.With, func(h *PressureRun) int64 { return h.Queued })), formatBytes(
 				most(p.With, func(h *PressureRun) int64 { return h.Kernel }),
 			),

@@ -130,7 +130,7 @@ var rules = []rule{
 	{"perf/lab", "api/kinds cli/terminal source source/manifest source/memory perf/measure perf/load " +
 		"perf/controlplane perf perf/dataplane perf/airline"},
 	{"observe/htmlpage", ""},
-	{"perf/htmlreport", "observe/advise observe/htmlpage perf/measure perf perf/dataplane perf/lab"},
+	{"perf/htmlreport", "cli/terminal observe/advise observe/htmlpage perf/measure perf perf/dataplane perf/lab"},
 	{"cluster/apply", "api/kinds"},
 	{"cli/installer", "cli/command cli/terminal cluster/spec cluster/apply cluster/inject cluster/precheck " +
 		"cluster/render cluster/install"},

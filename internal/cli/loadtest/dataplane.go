@@ -98,7 +98,7 @@ func (f *dataPlaneFlags) bind(cmd *cobra.Command) {
 		"format, and an HTML report of all that is there")
 	_ = cmd.MarkFlagDirname("report")
 	command.BindOutput(cmd, &f.output)
-	for _, other := range []string{"report", "paths", "telemetry", "access-logs", "json-logs", "tracing"} {
+	for _, other := range []string{"paths", "telemetry", "access-logs", "json-logs", "tracing"} {
 		cmd.MarkFlagsMutuallyExclusive("knobs", other)
 	}
 	f.restrict(flags)
@@ -226,6 +226,11 @@ func (f *dataPlaneFlags) runKnobs(cmd *cobra.Command, out, progress *terminal.Wr
 		return err
 	}
 	r.Command = command.Line(cmd)
+	if f.report != "" {
+		if err := write(f.report, dataplane.KnobsKind, r.Start, r); err != nil {
+			return err
+		}
+	}
 	if f.output != "table" {
 		err = command.PrintAs(cmd.OutOrStdout(), f.output, r)
 	} else {
@@ -253,6 +258,9 @@ func save(dir string, r dataplane.Report) error {
 // write writes a report into a directory, under a name that sorts by time, and the HTML report of
 // all files there.
 func write(dir, name string, start time.Time, report any) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
 	file, err := os.Create(filepath.Join(dir, name+"-"+start.Format("20060102-150405")+".json"))
 	if err != nil {
 		return err

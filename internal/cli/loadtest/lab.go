@@ -108,17 +108,9 @@ func (f *labFlags) run(cmd *cobra.Command, name string, out, progress *terminal.
 	}
 	err = os.RemoveAll(f.o.StateDir)
 	if f.report != "" {
-		err = errors.Join(err, saveLab(f.report, r))
+		err = errors.Join(err, write(f.report, "lab-"+r.Lab, r.Start, r))
 	}
 	return errors.Join(err, printLab(cmd, out, f.output, r))
-}
-
-// saveLab writes a report into a directory, and the HTML report of all files there.
-func saveLab(dir string, r lab.Report) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	return write(dir, "lab-"+r.Lab, r.Start, r)
 }
 
 func printLab(cmd *cobra.Command, out *terminal.Writer, format string, r lab.Report) error {

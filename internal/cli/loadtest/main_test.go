@@ -74,3 +74,17 @@ func TestEveryCommandHasHelp(t *testing.T) {
 	}
 	visit(newRoot())
 }
+
+// TestEachCommandKeepsItsResult as a table, as JSON, and in the HTML report.
+func TestEachCommandKeepsItsResult(t *testing.T) {
+	perf, _, err := newRoot().Find([]string{"perf"})
+	require.NoError(t, err)
+	require.NotEmpty(t, perf.Commands())
+	for _, cmd := range perf.Commands() {
+		if cmd.Name() == "report" {
+			continue
+		}
+		require.NotNil(t, cmd.Flags().Lookup("report"), cmd.Name())
+		require.NotNil(t, cmd.Flags().Lookup("output"), cmd.Name())
+	}
+}

@@ -73,7 +73,7 @@ func phaseSection(scenario string, all []labelled) htmlpage.Section {
 	}
 	for i, l := range all {
 		s.Lines = append(s.Lines, names[i]+": "+l.report.Command)
-		s.Tables = append(s.Tables, phaseTable(names[i], l.report))
+		s.Tables = append(s.Tables, tableOf(names[i], l.report.PhaseTable()))
 	}
 	return s
 }
@@ -85,18 +85,4 @@ func valuesOf(r perf.Report, phases []string, n number) []*float64 {
 		values[slices.Index(phases, r.Phases[i].Name)] = &v
 	}
 	return values
-}
-
-// phaseTable is the table that the command prints.
-func phaseTable(name string, r perf.Report) htmlpage.Table {
-	t := r.PhaseTable()
-	out := htmlpage.Table{Header: append([]string{name}, t.Header[1:]...)}
-	for _, cells := range t.Rows {
-		var row []string
-		for _, c := range cells {
-			row = append(row, c.Text)
-		}
-		out.Rows = append(out.Rows, row)
-	}
-	return out
 }

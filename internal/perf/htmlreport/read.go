@@ -55,6 +55,8 @@ type reports struct {
 	advice     []advise.Report
 	phases     []labelled
 	labs       []lab.Report
+	pressures  []perf.PressureReport
+	knobs      []dataplane.KnobReport
 	others     []other
 }
 
@@ -76,6 +78,7 @@ type head struct {
 	Phases   json.RawMessage `json:"phases"`
 	A        json.RawMessage `json:"a"`
 	B        json.RawMessage `json:"b"`
+	Pressure json.RawMessage `json:"sicknesses"`
 	Settings []struct {
 		Setting string      `json:"setting"`
 		Report  perf.Report `json:"report"`
@@ -100,6 +103,16 @@ func (r *reports) add(name string, content []byte) error {
 	case h.Kind == lab.Kind:
 		report, err := lab.ParseReport(content)
 		r.labs = append(r.labs, report)
+		return err
+	case h.Kind == dataplane.KnobsKind:
+		var report dataplane.KnobReport
+		err := json.Unmarshal(content, &report)
+		r.knobs = append(r.knobs, report)
+		return err
+	case h.Pressure != nil:
+		var report perf.PressureReport
+		err := json.Unmarshal(content, &report)
+		r.pressures = append(r.pressures, report)
 		return err
 	case h.Phases != nil:
 		report, err := perf.ParseReport(content)
@@ -136,9 +149,15 @@ func (r *reports) page(title string) htmlpage.Page {
 	p := htmlpage.Page{Title: title, Sections: []htmlpage.Section{}}
 	p.Sections = append(p.Sections, adviceSections(r.advice)...)
 	p.Sections = append(p.Sections, dataPlaneSections(r.dataPlanes)...)
+	p.Sections = append(p.Sections, knobSections(r.knobs)...)
 	p.Sections = append(p.Sections, phaseSections(r.phases)...)
+	p.Sections = append(p.Sections, pressureSections(r.pressures)...)
 	p.Sections = append(p.Sections, labSections(r.labs)...)
+	p.Sections = append(p.Sections, sheetSections(r.others)...)
 	for _, o := range r.others {
+		if o.isSheet() {
+			continue
+		}
 		t := htmlpage.Table{Header: []string{"field", "value"}}
 		flatten(&t, "", o.value)
 		p.Sections = append(p.Sections, htmlpage.Section{Title: o.name, Tables: []htmlpage.Table{t}})

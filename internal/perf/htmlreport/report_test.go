@@ -2,6 +2,7 @@ package htmlreport
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -119,6 +120,74 @@ func TestVersionsAreSideBySide(t *testing.T) {
 	require.InDelta(t, 0.1, *charts[3].Series[0].Values[0], 1e-9)
 	require.Equal(t, "Control plane: routes", p.Sections[1].Title)
 	require.Equal(t, [][]string{{"rows[0].name", "something else"}}, p.Sections[2].Tables[0].Rows)
+}
+
+// TestEachKindOfReportIsDrawn: with charts, and with versions side by side.
+func TestEachKindOfReportIsDrawn(t *testing.T) {
+	at := measure.Seconds(time.Second)
+	knobs := func(lateen string, ratio float64) dataplane.KnobReport {
+		return dataplane.KnobReport{
+			Setup: dataplane.Setup{Kind: dataplane.KnobsKind, Lateen: lateen},
+			Knobs: []dataplane.KnobResult{
+				{Name: "off", Caller: 0.1, Called: 0.2, Ratio: 1},
+				{Name: "metrics", Caller: 0.2, Called: 0.2, Ratio: ratio, Latency: dataplane.Latency{P99: at}},
+			},
+		}
+	}
+	var r reports
+	for _, v := range []any{
+		knobs("v1", 1.2), knobs("v2", 1.1),
+		perf.PressureReport{Lateen: "v1", Command: "lateen perf pressure", Rows: []perf.PressurePairs{{
+			Disturbance: "x", Ratios: []float64{1, 3, 2},
+			Without: []perf.PressureRun{{Latency: measure.Summary{P99: at}}},
+			With:    []perf.PressureRun{{Latency: measure.Summary{P99: at}}},
+		}}},
+		map[string]any{"kind": "control-plane", "lateen": "v1", "pushCount": 30, "latencyP99Seconds": 0.099},
+		map[string]any{"kind": "control-plane", "lateen": "v2", "pushCount": 20},
+		map[string]any{"kind": "constants", "version": "v1", "serviceBytes": 7000.0,
+			"connect": map[string]any{"cpuSeconds": 1e-3, "bytesToSidecar": 5e3},
+			"change":  map[string]any{"endpoints": map[string]any{"cpuSeconds": 35e-6}}},
+		map[string]any{"kind": "model", "lateen": "v1", "estimates": []any{
+			map[string]any{"mesh": map[string]any{"sidecars": 1000}, "replicas": 2},
+			map[string]any{"mesh": map[string]any{"sidecars": 5000}, "replicas": 3},
+		}},
+	} {
+		encoded, err := json.Marshal(v)
+		require.NoError(t, err)
+		require.NoError(t, r.add("x.json", encoded))
+	}
+	p := r.page("test")
+	drawn := map[string]string{}
+	for _, s := range p.Sections {
+		require.NotEmpty(t, s.Tables, s.Title)
+		for _, c := range s.Charts {
+			var text strings.Builder
+			for i, series := range c.Series {
+				for j, v := range series.Values {
+					if v != nil {
+						fmt.Fprintf(&text, "%s %s %.4g; ", c.Series[i].Name, c.Categories[j], *v)
+					}
+				}
+			}
+			drawn[s.Title+": "+c.Title] = text.String()
+		}
+	}
+	const book, costs, knob = `The test of "Istio in Action": `, "What one of each costs: ",
+		"What metrics, logs and traces cost: "
+	require.Equal(t, map[string]string{
+		knob + "CPU of both proxies for 1,000 requests/s": "lateen v1 off 0.3; lateen v1 metrics 0.4; " +
+			"lateen v2 off 0.3; lateen v2 metrics 0.4; ",
+		knob + "CPU for a request, times that of everything off": "lateen v1 off 1; lateen v1 metrics 1.2; " +
+			"lateen v2 off 1; lateen v2 metrics 1.1; ",
+		"Pressure: Change to sidecar, p99, times that of a run alone": " v1 x 2; ",
+		book + "Push count":                      "lateen v1 pushes 30; lateen v2 pushes 20; ",
+		book + "Latency in the last minute, p99": "lateen v1 latency 99; ",
+		costs + "Memory":                         "lateen v1 a service 7; ",
+		costs + "CPU": "lateen v1 a sidecar connects 1000; " +
+			"lateen v1 a change: endpoints 35; ",
+		costs + "To a sidecar":             "lateen v1 a sidecar connects 5; ",
+		"What a mesh would need: Replicas": "lateen v1 1000 sidecars 2; lateen v1 5000 sidecars 3; ",
+	}, drawn)
 }
 
 func TestADirectoryWithoutReportsIsAnError(t *testing.T) {
