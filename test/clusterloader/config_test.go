@@ -3,10 +3,11 @@ package clusterloader
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
-	"text/template"
 
+	template "github.com/google/safetext/yamltemplate"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -62,7 +63,8 @@ type measurement struct {
 	Params     map[string]any `json:"Params"`
 }
 
-// rendered is a file with ClusterLoader2's functions in force.
+// rendered is a file with ClusterLoader2's functions in force, by the package that it uses for
+// templates, which refuses values that change the structure of the YAML.
 func rendered(t *testing.T, file string, params map[string]any) []byte {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(examples, file))
@@ -81,7 +83,10 @@ func rendered(t *testing.T, file string, params map[string]any) []byte {
 	parsed, err := template.New(file).Funcs(functions).Parse(string(content))
 	require.NoError(t, err)
 	var b strings.Builder
-	require.NoError(t, parsed.Execute(&b, params))
+	if params == nil {
+		params = map[string]any{} // as there, since without data nothing is refused
+	}
+	require.NoError(t, parsed.Execute(&b, params), file)
 	require.NotContains(t, b.String(), "<no value>", file)
 	return []byte(b.String())
 }
@@ -144,6 +149,23 @@ func TestChurnGoesAndComes(t *testing.T) {
 func TestServicesHaveTheirPods(t *testing.T) {
 	c := read(t, "services.yaml", map[string]any{"CL2_SIDECARS": 2000})
 	require.Equal(t, []int{2000}, pods(t, c))
+}
+
+// placeholders are what ClusterLoader2 takes out of a file to read its kind: from the first to the
+// last of a line.
+var placeholders = regexp.MustCompile(`\{\{.*\}\}`)
+
+// TestObjectsAreYAMLWithoutTheirValues: ClusterLoader2 reads them so when it deletes what it has
+// created. A placeholder in braces would take the closing one with it.
+func TestObjectsAreYAMLWithoutTheirValues(t *testing.T) {
+	for file, kind := range map[string]string{"deployment.yaml": "Deployment", "service.yaml": "Service"} {
+		content, err := os.ReadFile(filepath.Join(examples, file))
+		require.NoError(t, err)
+		var object struct{ Kind, APIVersion string }
+		require.NoError(t, yaml.Unmarshal(placeholders.ReplaceAll(content, nil), &object), file)
+		require.Equal(t, kind, object.Kind)
+		require.NotEmpty(t, object.APIVersion)
+	}
 }
 
 // TestThePublishedColumnsAreMeasured: sidecars, memory and CPU, from the beginning to the end.
