@@ -15,7 +15,7 @@ facts() {
   echo "cores: $(getconf _NPROCESSORS_ONLN)"
   awk '/^MemTotal:/ {printf "memory: %.0f GiB\n", $2 / 1048576}' /proc/meminfo
   echo "go: $(go env GOVERSION)"
-  echo "commit: $(git describe --always --dirty)"
+  echo "commit: $(git describe --tags --always --dirty)" # as the Makefile names versions
   echo "date: $(date -u +%F)"
 }
 

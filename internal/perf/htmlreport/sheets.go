@@ -9,10 +9,10 @@ import (
 	"github.com/lateen-mesh/lateen/internal/observe/htmlpage"
 )
 
-// numbers are all numbers of a file, by their paths: "estimates[0].replicas".
-type numbers map[string]float64
+// figures are all numbers of a file, by their paths: "estimates[0].replicas".
+type figures map[string]float64
 
-func (n numbers) add(path string, value any) {
+func (n figures) add(path string, value any) {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, element := range v {
@@ -38,14 +38,14 @@ type sheet struct {
 type sheetChart struct {
 	title, unit string
 	factor      float64
-	bars        func(numbers) []bar
+	bars        func(figures) []bar
 }
 
 // bar is a number and what it is called.
 type bar struct{ name, path string }
 
 // fixed returns the same numbers for each report.
-func fixed(bars ...bar) func(numbers) []bar { return func(numbers) []bar { return bars } }
+func fixed(bars ...bar) func(figures) []bar { return func(figures) []bar { return bars } }
 
 // sheets returns all kinds.
 func sheets() []sheet {
@@ -75,8 +75,8 @@ func sheets() []sheet {
 }
 
 // costs returns one number of each cost.
-func costs(of string) func(numbers) []bar {
-	return func(n numbers) []bar {
+func costs(of string) func(figures) []bar {
+	return func(n figures) []bar {
 		bars := []bar{{"a sidecar connects", "connect." + of}, {"for each service", "connectService." + of}}
 		for _, path := range slices.Sorted(maps.Keys(n)) {
 			kind, ok := strings.CutPrefix(strings.TrimSuffix(path, "."+of), "change.")
@@ -89,8 +89,8 @@ func costs(of string) func(numbers) []bar {
 }
 
 // estimates returns one number of each estimated mesh.
-func estimates(of string) func(numbers) []bar {
-	return func(n numbers) (bars []bar) {
+func estimates(of string) func(figures) []bar {
+	return func(n figures) (bars []bar) {
 		for i := 0; ; i++ {
 			at := fmt.Sprintf("estimates[%d].", i)
 			sidecars, is := n[at+"mesh.sidecars"]
@@ -136,10 +136,10 @@ func sheetSections(all []other) (out []htmlpage.Section) {
 func (s *sheet) section(all []other) htmlpage.Section {
 	out := htmlpage.Section{Title: s.title}
 	var labels []string
-	read := make([]numbers, len(all))
+	read := make([]figures, len(all))
 	for i := range all {
 		labels = append(labels, all[i].label())
-		read[i] = numbers{}
+		read[i] = figures{}
 		read[i].add("", all[i].value)
 	}
 	labels = unique(labels)
@@ -157,7 +157,7 @@ func (s *sheet) section(all []other) htmlpage.Section {
 }
 
 // chart has a series for each report, over the categories of all.
-func (c *sheetChart) chart(labels []string, all []numbers) htmlpage.Chart {
+func (c *sheetChart) chart(labels []string, all []figures) htmlpage.Chart {
 	out := htmlpage.Chart{Title: c.title, Unit: c.unit}
 	for _, n := range all {
 		for _, b := range c.bars(n) {
