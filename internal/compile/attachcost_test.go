@@ -126,3 +126,56 @@ func TestOneMoreListenerSetLeavesTheTablesOfOthers(t *testing.T) {
 	require.Equal(t, costs[100], costs[1000])
 	require.Equal(t, cost{misses: 3, changed: 1, upserts: 4}, costs[100])
 }
+
+// gatewayWithSets is a gateway with that many ListenerSets of HTTPS, and a route for each.
+func gatewayWithSets(t *testing.T, sets int) *meshOf {
+	m := meshWithRoutes(t, 1)
+	var updates []state.Update
+	for i := range sets {
+		updates = append(updates, setWithListener(i), routeOfSet(i, "/a"))
+	}
+	m.apply(updates...)
+	return m
+}
+
+// routeOfSet is an HTTPRoute of ListenerSet number i.
+func routeOfSet(i int, path string) state.Update {
+	return attachTo(i, model.ParentRef{
+		Group: kinds.GatewayAPIGroup, Kind: string(kinds.ListenerSet), Name: fmt.Sprint("set", i),
+	}, path)
+}
+
+// A virtual host of a listener with TLS asks for the Gateway of its table alone, however many
+// listeners the port has.
+func TestAVirtualHostOfATLSListenerAsksForItsOwnGateway(t *testing.T) {
+	if raced {
+		t.Skip("one goroutine does it all")
+	}
+	asked := map[int]uint64{}
+	for _, sets := range []int{100, 1000} {
+		m := gatewayWithSets(t, sets)
+		work := m.workOf(func() { m.apply(routeOfSet(7, "/b")) })
+		require.Equal(t, 1, len(m.last.Changed))
+		asked[sets] = work.Evaluations
+	}
+	require.Equal(t, asked[100], asked[1000])
+}
+
+// All listeners of a gateway are compiled from nothing at a cost that grows as they do.
+func TestTLSListenersOfAGatewayCostWhatTheirNumberIs(t *testing.T) {
+	if raced {
+		t.Skip("one goroutine does it all")
+	}
+	asked := map[int]uint64{}
+	for _, sets := range []int{100, 200, 300} {
+		m := gatewayWithSets(t, sets)
+		asked[sets] = m.workOf(func() {
+			m.compiler.Join(Facts{Proxy: scope.Proxy{
+				Type: scope.Router, Address: "127.0.0.4", Namespace: "ns0", Name: "gateway2",
+				Labels:   model.LabelsOf(map[string]string{model.GatewayNameLabel: "public"}),
+				Settings: scope.Settings{AllClusters: true},
+			}}, func(*Member, Placement) {})
+		}).Evaluations
+	}
+	require.Equal(t, asked[200]-asked[100], asked[300]-asked[200])
+}

@@ -28,14 +28,6 @@ func serversOn(s *scope.Scope, port uint16) []server {
 	return found
 }
 
-// serversOfTable returns the servers of a route table, in the total order. A broken server stays
-// closed and is left out.
-func serversOfTable(s *scope.Scope, port uint16, table string) []server {
-	return slices.DeleteFunc(serversOn(s, port), func(sv server) bool {
-		return sv.Broken != "" || sv.tableOn(port) != table
-	})
-}
-
 type server struct {
 	gateway *model.Gateway
 	index   int // in the Gateway
@@ -58,7 +50,7 @@ func (sv server) tableOn(port uint16) string {
 	case sv.TLS == nil:
 		return "http." + portText(port)
 	}
-	return "https." + portText(sv.Port) + "." + sv.PortName + "." + sv.gateway.Name + "." + sv.gateway.Namespace
+	return ownTablePrefix + portText(sv.Port) + "." + sv.PortName + "." + sv.gateway.Name + "." + sv.gateway.Namespace
 }
 
 func (sv server) name() string { return sv.gateway.Namespace + "/" + sv.gateway.Name }

@@ -1,0 +1,62 @@
+package compile
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/lateen-mesh/lateen/internal/mesh/scope"
+)
+
+// A gateway's port may have thousands of servers with TLS, each with a route table and a virtual
+// host of its own. So the servers of such a table are found by its name: walking all of them for
+// each virtual host would grow with the square of their number.
+
+// ownTablePrefix begins the names of the route tables that one server has for itself.
+const ownTablePrefix = "https."
+
+// serversOfTable returns the servers of a route table, in the total order. A broken server stays
+// closed and is left out.
+func serversOfTable(s *scope.Scope, port uint16, table string) []server {
+	if own, is := strings.CutPrefix(table, ownTablePrefix); is {
+		return serversOfOwnTable(s, port, own)
+	}
+	return slices.DeleteFunc(serversOn(s, port), func(sv server) bool {
+		return sv.Broken != "" || sv.tableOn(port) != table
+	})
+}
+
+// serversOfOwnTable is serversOfTable for the rest of a name behind ownTablePrefix (tableOn). Names
+// of ports and of Gateways may have dots, so each part that may be the Gateway's name is looked up.
+func serversOfOwnTable(s *scope.Scope, port uint16, table string) []server {
+	number, rest, _ := strings.Cut(table, ".")
+	end := strings.LastIndexByte(rest, '.')
+	if end < 0 {
+		return nil
+	}
+	names, namespace := rest[:end], rest[end+1:]
+	var found []server
+	for at := strings.IndexByte(names, '.'); at >= 0; at = nextDot(names, at) {
+		g := s.Gateway(namespace + "/" + names[at+1:])
+		if g == nil || !s.Applies(g) {
+			continue
+		}
+		for i := range g.Servers {
+			sv := server{gateway: g, index: i, GatewayServer: &g.Servers[i]}
+			if sv.Broken == "" && sv.TLS != nil && sv.Protocol.IsHTTP() && sv.PortName == names[:at] &&
+				portText(sv.Port) == number && s.BoundPort(sv.Port) == port {
+				found = append(found, sv)
+			}
+		}
+	}
+	slices.SortStableFunc(found, func(a, b server) int { return a.gateway.Compare(&b.gateway.Meta) })
+	return found
+}
+
+// nextDot returns where the next dot after one is, or -1.
+func nextDot(s string, at int) int {
+	next := strings.IndexByte(s[at+1:], '.')
+	if next < 0 {
+		return -1
+	}
+	return at + 1 + next
+}
