@@ -31,7 +31,7 @@ func readOnce(ctx context.Context, o Options) (*state.Snapshot, []source.Problem
 		Converter: convert.New(convert.Options{
 			Defaults: o.Mesh, ConfigMap: o.MeshConfigMap, Selected: o.Selected, Unready: o.Config.SendUnhealthy,
 		}),
-		Mesh: o.Mesh, Writer: newWriter(o), Problems: store, Logger: o.Log, Pods: o.Pods,
+		Mesh: o.Mesh, Writer: newWriter(o), Problems: store, Logger: o.Log, Checks: o.checks(),
 		Publish: func(w *state.Snapshot, _ *state.Delta) { snapshot.Store(w) },
 		Batched: func(schedule.BatchStats) {},
 		Arrived: func(source.Change) {},

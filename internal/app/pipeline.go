@@ -78,6 +78,11 @@ type Options struct {
 	writer *state.Writer // nil makes one
 }
 
+// checks says how the mesh is run that is checked.
+func (o Options) checks() validate.Options {
+	return validate.Options{Pods: o.Pods, DeploysGateways: o.Config.DeployGateways}
+}
+
 // differLimit is how many differences of sets are kept for the sessions that make the same step. It
 // is enough for a few generations of a few hundred classes.
 const differLimit = 4096
@@ -138,7 +143,7 @@ func New(o Options) *Pipeline {
 		Problems: p.problemStore,
 		Logger:   o.Log,
 		Applied:  p.batchApplied(),
-		Pods:     o.Pods,
+		Checks:   o.checks(),
 	})
 	p.differ = resource.NewDiffer(differLimit)
 	p.compiler = compile.NewCompiler(compile.Refusals{Endpoint: p.refusedEndpoint, Resource: p.refusedResource})

@@ -139,6 +139,57 @@ func TestAnalyze(t *testing.T) {
 	}
 }
 
+// attachedGateway is a Gateway of the Gateway API, and its listener.
+func attachedGateway(name, class, spec string) string {
+	return `
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: ` + name + `, namespace: default}
+spec:
+  gatewayClassName: ` + class + `
+  listeners: [{name: http, port: 80, protocol: HTTP}]
+` + spec
+}
+
+// TestAnalyzeOfDeployedGateways: a Gateway that is deployed needs no Service in the manifests. One
+// that cannot be deployed, or names a Service that is not there, does.
+func TestAnalyzeOfDeployedGateways(t *testing.T) {
+	const byHand = "  addresses: [{type: Hostname, value: gone}]\n"
+	long := strings.Repeat("x", 60)
+	deployed := attachedGateway("edge", "istio", "")
+	for _, c := range []struct {
+		name      string
+		manifests []string
+		code      command.ExitCode
+		says      string
+	}{
+		{"istio", []string{deployed}, 0, ""},
+		{"lateen", []string{attachedGateway("edge", "lateen", "")}, 0, ""},
+		{"its name is too long", []string{attachedGateway(long, "istio", "")}, exitErrors,
+			"AddressNotAssigned: " + long + "-istio is longer than 63 characters"},
+		{"its Service is gone", []string{attachedGateway("edge", "istio", byHand)}, exitErrors,
+			"AddressNotUsable: there is no Service with the host gone.default.svc.cluster.local"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out, err := analyzed(t, nil, c.manifests...)
+			if c.code == 0 {
+				require.NoError(t, err, out)
+				require.Equal(t, "0 errors, 0 warnings\n", out)
+				return
+			}
+			require.Equal(t, c.code, err, out)
+			require.Contains(t, out, c.says)
+		})
+	}
+	t.Run("nobody deploys it", func(t *testing.T) {
+		t.Setenv("PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER", "false")
+		out, err := analyzed(t, nil, deployed)
+		require.Equal(t, command.ExitCode(exitErrors), err, out)
+		require.Contains(t, out, "AddressNotAssigned: no Service of the namespace selects "+
+			"gateway.networking.k8s.io/gateway-name=edge")
+	})
+}
+
 // TestAnalyzeOfNothingFails: nothing is wrong with no objects, but that is not what was asked.
 func TestAnalyzeOfNothingFails(t *testing.T) {
 	dir := t.TempDir()

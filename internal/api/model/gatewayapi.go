@@ -280,7 +280,23 @@ type GatewayAPIStatus struct {
 	Parents []ParentStatus
 	// Deployment is what a Gateway is deployed as; nil if its workloads are a user's own.
 	Deployment *GatewayDeployment
+	// Address says why a Gateway has no address.
+	Address AddressState
 }
+
+// AddressState says whether a Gateway has an address, and if not, who is to give it one.
+type AddressState uint8
+
+const (
+	// HasAddress is the state of a Gateway with an address, and of all other objects.
+	HasAddress AddressState = iota
+	// AwaitsDeployment says that no Service leads to the Gateway. Its deployment makes one.
+	AwaitsDeployment
+	// AwaitsBalancer says that the Services of the Gateway wait for their load balancer.
+	AwaitsBalancer
+	// LacksAddress says that nobody can give the Gateway an address as it is.
+	LacksAddress
+)
 
 // DeploymentName returns the name of what is deployed, also of its service account; "" for nothing.
 func (s *GatewayAPIStatus) DeploymentName() string {

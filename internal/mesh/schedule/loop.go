@@ -37,8 +37,8 @@ type LoopOptions struct {
 	Applied  func([]source.Change)
 	Problems *validate.ProblemStore
 	Logger   *slog.Logger
-	// Pods says whether the source delivers the Pods of the mesh.
-	Pods bool
+	// Checks says how the mesh is run that is checked.
+	Checks validate.Options
 }
 
 // BatchStats describe a batch.
@@ -80,7 +80,7 @@ func NewLoop(o LoopOptions) *Loop {
 		writer: cmp.Or(
 			o.Writer,
 			state.NewWriter(),
-		), checker: validate.NewChecker(o.Problems, o.Pods), initial: newInitialState(),
+		), checker: validate.NewChecker(o.Problems, o.Checks), initial: newInitialState(),
 	}
 	l.convert = newReconverter(o.Converter, o.Mesh, l.converted)
 	l.grace = newEndpointGrace(o.Debounce.Moves, l.selectorOf)

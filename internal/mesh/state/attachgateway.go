@@ -3,6 +3,7 @@ package state
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -238,7 +239,8 @@ func (a *attachments) gatewayStatus(s *Snapshot, k source.Key) *model.GatewayAPI
 	case unusable != "":
 		out.Programmed = model.Condition{Reason: "AddressNotUsable", Message: unusable}
 	case len(out.Addresses) == 0:
-		out.Programmed = model.Condition{Reason: "AddressNotAssigned", Message: noAddress(g)}
+		out.Programmed = model.Condition{Reason: "AddressNotAssigned"}
+		out.Address, out.Programmed.Message = s.noAddress(g)
 	default:
 		out.Programmed = model.Condition{Status: true, Reason: "Programmed"}
 	}
@@ -253,7 +255,7 @@ const longestName = 63
 func (s *Snapshot) deploymentOf(
 	g *model.KubernetesGateway, status *model.GatewayAPIStatus,
 ) *model.GatewayDeployment {
-	name := g.Name + "-" + g.Class
+	name := deploymentName(g)
 	if g.Service != "" || g.Accepted.Reason == unsupportedAddress || g.UID == "" || len(name) > longestName {
 		return nil
 	}
@@ -295,16 +297,22 @@ func (s *Snapshot) unusableAddress(g *model.KubernetesGateway) string {
 	return fmt.Sprintf("there is no Service with the host %s", g.Service)
 }
 
-func noAddress(g *model.KubernetesGateway) string {
-	if len(g.Name)+1+len(g.Class) > longestName {
-		return fmt.Sprintf("%s-%s is longer than %d characters, so that no Service can have this name", g.Name, g.Class,
-			longestName)
+// deploymentName is the name of what a Gateway is deployed as.
+func deploymentName(g *model.KubernetesGateway) string { return g.Name + "-" + g.Class }
+
+// noAddress says why a Gateway without an address has none.
+func (s *Snapshot) noAddress(g *model.KubernetesGateway) (model.AddressState, string) {
+	if svc := firstOf(s.servicesOfGateway(g)); svc != nil {
+		return model.AwaitsBalancer, fmt.Sprintf("the Service %s waits for the address of its load balancer", svc.Host)
 	}
-	if g.Service != "" {
-		return fmt.Sprintf("the Service %s waits for the address of its load balancer", g.Service)
+	if name := deploymentName(g); len(name) > longestName {
+		return model.LacksAddress, fmt.Sprintf(
+			"%s is longer than %d characters, so that no Service can have this name", name, longestName,
+		)
 	}
-	return fmt.Sprintf("no Service of the namespace selects %s=%s, or it waits for the address of its load balancer",
-		model.GatewayNameLabel, g.Name)
+	return model.AwaitsDeployment, fmt.Sprintf(
+		"no Service of the namespace selects %s=%s", model.GatewayNameLabel, g.Name,
+	)
 }
 
 // listenerStatus returns the status of a listener. unreached is what the Gateway's says of policies
@@ -342,20 +350,39 @@ func (s *Snapshot) addressesOf(g *model.KubernetesGateway) []string {
 			hosts = append(hosts, string(svc.Host))
 		}
 	}
-	if g.Service != "" {
-		for svc := range s.Claims(g.Service) {
-			add(svc)
-			break
-		}
-	} else {
-		for _, label := range gatewayNameLabels() {
-			for svc := range s.ServicesSelecting(g.Namespace, model.LabelsOf(map[string]string{label: g.Name})) {
-				add(svc)
-			}
-		}
+	for svc := range s.servicesOfGateway(g) {
+		add(svc)
 	}
 	if len(external) > 0 {
 		return model.SortedDistinct(external)
 	}
 	return model.SortedDistinct(hosts)
+}
+
+// servicesOfGateway yields the Services that lead to a Gateway: the one that is its address, or
+// those that select its workloads, some of them twice.
+func (s *Snapshot) servicesOfGateway(g *model.KubernetesGateway) iter.Seq[*model.Service] {
+	return func(yield func(*model.Service) bool) {
+		if g.Service != "" {
+			if svc := firstOf(s.Claims(g.Service)); svc != nil {
+				yield(svc)
+			}
+			return
+		}
+		for _, label := range gatewayNameLabels() {
+			for svc := range s.ServicesSelecting(g.Namespace, model.LabelsOf(map[string]string{label: g.Name})) {
+				if !yield(svc) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// firstOf returns the first of a list, nil if it is empty.
+func firstOf[T any](list iter.Seq[*T]) *T {
+	for t := range list {
+		return t
+	}
+	return nil
 }

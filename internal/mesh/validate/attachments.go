@@ -23,21 +23,22 @@ func (c *Checker) checkAttachments(d *state.Delta) {
 	for _, p := range d.GatewayAPIStatuses {
 		var problems []source.Problem
 		if p.New != nil {
-			problems = statusProblems(p.New)
+			problems = c.statusProblems(p.New)
 		}
 		c.store.setRelation(relation{p.Either().Key(), attachment}, problems)
 	}
 }
 
-func statusProblems(s *model.GatewayAPIStatus) []source.Problem {
+func (c *Checker) statusProblems(s *model.GatewayAPIStatus) []source.Problem {
 	var problems []source.Problem
-	add := func(path, value string, c model.Condition) {
+	report := func(severity source.Severity, at source.Problem, c model.Condition) {
 		if isElsewhere(c) {
-			problems = append(problems, source.Problem{
-				Severity: source.Error, Path: path, Value: value,
-				Message: fmt.Sprintf("%s: %s", c.Reason, c.Message), Want: wantOf(c.Reason),
-			})
+			at.Severity, at.Message, at.Want = severity, fmt.Sprintf("%s: %s", c.Reason, c.Message), wantOf(c.Reason)
+			problems = append(problems, at)
 		}
+	}
+	add := func(path, value string, c model.Condition) {
+		report(source.Error, source.Problem{Path: path, Value: value}, c)
 	}
 	for _, l := range s.Listeners {
 		path := fmt.Sprintf("spec.listeners[%q].tls.certificateRefs", l.Name)
@@ -53,7 +54,11 @@ func statusProblems(s *model.GatewayAPIStatus) []source.Problem {
 		}
 		return problems
 	}
-	if len(s.Listeners) > 0 {
+	switch {
+	case len(s.Listeners) == 0, s.Address == model.AwaitsDeployment && c.DeploysGateways:
+	case s.Address == model.AwaitsBalancer: // nothing in the objects is wrong
+		report(source.Warning, source.Problem{Path: "spec.addresses"}, s.Programmed)
+	default:
 		add("spec.addresses", "", s.Programmed)
 	}
 	if s.Kind == kinds.BackendTLSPolicy {

@@ -18,13 +18,22 @@ type Checker struct {
 	unresolved map[string]map[source.Key]bool
 	// placements are where the workloads of Gateways run.
 	placements placements
-	pods       bool
+	Options
 }
 
-// NewChecker makes a Checker for a mesh that is empty yet. pods says whether the source delivers
-// the Pods of the mesh, so that a selector which fits none is a mistake.
-func NewChecker(store *ProblemStore, pods bool) *Checker {
-	return &Checker{store: store, unresolved: map[string]map[source.Key]bool{}, placements: placements{}, pods: pods}
+// Options say how the mesh is run.
+type Options struct {
+	// Pods says whether the source delivers the Pods of the mesh, so that a selector which fits
+	// none is a mistake.
+	Pods bool
+	// DeploysGateways says whether Gateways of the Gateway API are deployed, so that one without a
+	// Service gets one.
+	DeploysGateways bool
+}
+
+// NewChecker makes a Checker for a mesh that is empty yet.
+func NewChecker(store *ProblemStore, o Options) *Checker {
+	return &Checker{store: store, unresolved: map[string]map[source.Key]bool{}, placements: placements{}, Options: o}
 }
 
 // Check repeats the checks that the delta may have changed. The cost follows the delta, not the

@@ -129,7 +129,7 @@ func (ps placements) remove(g *model.Gateway) {
 // unserved reports a Gateway that selects no Pod. An Ingress is served by what its class names.
 func (c *Checker) unserved(g *model.Gateway) []source.Problem {
 	at := c.placements[g.Selector]
-	if !c.pods || at == nil || len(at.namespaces) > 0 || g.Owner != "" {
+	if !c.Pods || at == nil || len(at.namespaces) > 0 || g.Owner != "" {
 		return nil
 	}
 	return []source.Problem{{

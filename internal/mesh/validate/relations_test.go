@@ -21,7 +21,7 @@ type checked struct {
 
 func newChecked() *checked {
 	store := NewProblemStore(slog.New(slog.DiscardHandler), nil)
-	return &checked{writer: state.NewWriter(), store: store, check: NewChecker(store, true)}
+	return &checked{writer: state.NewWriter(), store: store, check: NewChecker(store, Options{Pods: true})}
 }
 
 // apply makes a generation, and returns all problems that stand at it.
@@ -112,6 +112,6 @@ func TestGatewayWithoutPodsIsWarnedOf(t *testing.T) {
 	require.Equal(t, unserved, c.apply(gone(pod)))
 	require.Empty(t, c.apply(gone(gateway)))
 
-	c.check = NewChecker(c.store, false)
+	c.check = NewChecker(c.store, Options{})
 	require.Empty(t, c.apply(gateway), "a source without Pods does not know")
 }
