@@ -1,8 +1,13 @@
 package features
 
 import (
+	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
@@ -74,4 +79,58 @@ selector: {matchLabels: {app: web}}
 		m.Await("the server refuses", func() bool { return client.Get("http://web/").Status == 403 })
 		m.Await("the gateway does", func() bool { return gateway.Get("/").Body == "RBAC: access denied" })
 	})
+}
+
+// TestTelemetryIsAttachedToAGateway has a Telemetry with targetRefs: the proxy of this Gateway
+// writes the access log that it names, and all others write the mesh's.
+func TestTelemetryIsAttachedToAGateway(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	const format = `logFormat: {labels: {path: "%%REQ(:PATH)%%", cluster: "%%UPSTREAM_CLUSTER_RAW%%"}}`
+	m := livemesh.Start(t, meshWithLogs("[mesh]", fmt.Sprintf(`
+- {name: mesh, envoyFileAccessLog: {path: %s, `+format+`}}
+- {name: own, envoyFileAccessLog: {path: %s, `+format+`}}
+`, file("mesh"), file("own")))+livemesh.File("base.yaml",
+		gatewayWithPod("public"), gatewayWithPod("private"), livemesh.NewEcho("web", "v1"),
+		livemesh.Service("web", "http:80:8080"), livemesh.Object("HTTPRoute web", `
+parentRefs: [{name: public}, {name: private}]
+rules: [{backendRefs: [{name: web, port: 80}]}]
+`)))
+	const called = " inbound|8080||"
+	logged := func(log, path string) bool {
+		return slices.Contains(pathsIn(t, file(log)), path+" outbound|80||web.default.svc.cluster.local")
+	}
+	gateways := []string{"public", "private"}
+	for i, name := range gateways {
+		its, others := m.Gateway(name+"-istio", 8080), m.Gateway(gateways[1-i]+"-istio", 8080)
+		m.Run(name, telemetryFor("one", `
+targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: `+name+`}]
+accessLogging: [{providers: [{name: own}]}]
+`), func(t *testing.T, m *livemesh.Mesh) {
+			m.RequireNoProblems()
+			m.Await("the new listeners are used", func() bool {
+				requireStatus(t, 200, its.Get("/new/its/"+name))
+				requireStatus(t, 200, others.Get("/new/others/"+name))
+				return logged("own", "/new/its/"+name) && logged("mesh", "/new/others/"+name)
+			})
+			requireStatus(t, 200, its.Get("/its/"+name))
+			requireStatus(t, 200, others.Get("/others/"+name))
+			m.Await("each gateway has written its line, and so has who is called", func() bool {
+				return logged("own", "/its/"+name) && logged("mesh", "/others/"+name) &&
+					slices.Contains(pathsIn(t, file("mesh")), "/its/"+name+called)
+			})
+			require.False(t, logged("mesh", "/its/"+name), "its log stands in place of the mesh's")
+			require.False(t, logged("own", "/others/"+name))
+			require.NotContains(t, pathsIn(t, file("own")), "/its/"+name+called)
+		})
+	}
+}
+
+// gatewayWithPod is a Gateway of the Gateway API that listens at port 8080, and its workload.
+func gatewayWithPod(name string) string {
+	return strings.NewReplacer("istio-ingress", name+"-istio", "istio: ingress", model.GatewayNameLabel+": "+name).
+		Replace(livemesh.GatewayPod(8080)) + livemesh.Object(kubernetesGateway+" "+name, `
+gatewayClassName: istio
+listeners: [{name: any, port: 8080, protocol: HTTP}]
+`)
 }
