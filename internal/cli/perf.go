@@ -220,7 +220,7 @@ func (f *perfFlags) measure(
 	}
 	planes := []func() controlplane.Plane{options.Plane}
 	if f.plane.kubeconfig != "" {
-		if planes, err = f.plane.planes(options.Mesh.AllPods()); err != nil {
+		if planes, err = f.plane.planes(); err != nil {
 			return nil, err
 		}
 	}

@@ -296,6 +296,50 @@ func TestPerfPressure(t *testing.T) {
 	require.LessOrEqual(t, r.Rows[0].With[0].Queued, int64(2*bound), "of two that do not read")
 }
 
+// TestScenariosRunAnotherControlPlane: whatever is measured, --run starts who is measured first,
+// and lateen serve is put beside it. A search for the capacity changes the mesh between its runs.
+// TestPerfOfTwoControlPlanes has the other scenarios, which are parts of lateen perf all.
+func TestScenariosRunAnotherControlPlane(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts an API server")
+	}
+	api := kubeapi.Start(t, kubeapi.Options{})
+	api.InstallIstioCRDs(t)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for _, args := range [][]string{
+		{"namespaces", "--services", "2", "--namespaces", "2", "--pods", "4", "--isolated", "--gateways"},
+		{"churn", "--churn", "50"},
+		{
+			"services", "--services", "2", "--namespaces", "2", "--find-capacity", "--max-sidecars", "6", "--max-p99",
+			"1m",
+		},
+	} {
+		t.Run(args[0], func(t *testing.T) {
+			xds, monitoring := held(t), held(t)
+			var out strings.Builder
+			cmd := newPerf(terminal.New(&out, noEnv), terminal.New(&strings.Builder{}, noEnv))
+			cmd.SetOut(&out)
+			cmd.SetArgs(append(args, "--sidecars", "4", "--changes", "1", "--rate", "0", "--calm", "20ms", "-o", "json",
+				"--kubeconfig", api.Kubeconfig(), "--beside-lateen",
+				"--target", xds, "--name", "another", "--run", command.Quoted(self)+" serve --kubeconfig "+
+					command.Quoted(api.Kubeconfig())+" --xds-address "+xds+" --monitoring-address "+monitoring))
+			require.NoError(t, cmd.ExecuteContext(t.Context()))
+			var both struct{ A, B perfReport }
+			require.NoError(t, json.Unmarshal([]byte(out.String()), &both))
+			require.Equal(t, "another", both.A.ControlPlane.Name)
+			require.Equal(t, "lateen", both.B.ControlPlane.Name)
+			require.Equal(t, len(both.A.Phases), len(both.B.Phases))
+			require.Equal(t, len(both.A.Capacity), len(both.B.Capacity))
+			for i, c := range both.A.Capacity {
+				require.True(t, c.Borne)
+				require.Equal(t, c.Sidecars, both.B.Capacity[i].Sidecars)
+			}
+		})
+	}
+	requireNothingLeft(t, api)
+}
+
 // TestAzuresTestsRunInACluster: churn and services write their steps to a real API server, and
 // print the published columns.
 func TestAzuresTestsRunInACluster(t *testing.T) {

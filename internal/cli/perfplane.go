@@ -126,21 +126,16 @@ func lateenInMemory(security *controlplane.Security) (func() controlplane.Plane,
 
 // planes returns the control planes that read the API server, to be measured in succession: one, or
 // that one and Lateen.
-func (f *planeFlags) planes(pods int) ([]func() controlplane.Plane, error) {
+func (f *planeFlags) planes() ([]func() controlplane.Plane, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	from := clusterFlags{kubeconfig: f.kubeconfig}
-	config, err := from.config()
+	cluster, err := controlplane.OpenCluster(f.kubeconfig)
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := controlplane.NewCluster(config)
-	if err != nil {
-		return nil, err
-	}
-	behind := controlplane.External{Cluster: cluster, Pods: pods}
+	behind := controlplane.External{Cluster: cluster}
 	var planes []func() controlplane.Plane
 	if f.target != "" {
 		planes = append(planes, func() controlplane.Plane { return f.external(behind) })

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +21,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/perf/load"
@@ -53,35 +55,42 @@ func NewCluster(config *rest.Config) (*Cluster, error) {
 	return &Cluster{client: client, nodes: map[string]bool{}}, err
 }
 
-// Begin writes a mesh. It refuses a cluster that contains another mesh, and keeps one that Restore
-// left.
+// OpenCluster returns the Cluster of a kubeconfig.
+func OpenCluster(kubeconfig string) (*Cluster, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig %s: %w", kubeconfig, err)
+	}
+	return NewCluster(config)
+}
+
+// Begin writes a mesh. Of one that Restore left it changes what differs. It refuses a cluster that
+// contains another mesh, and waits for one that is being deleted.
 func (c *Cluster) Begin(ctx context.Context, mesh []source.Change) error {
 	c.mu.Lock()
-	begun := c.mesh != nil
+	before := c.mesh
 	c.mu.Unlock()
-	if begun {
-		return nil
+	if before == nil {
+		if err := c.awaitEmpty(ctx); err != nil {
+			return err
+		}
 	}
-	found, err := c.ownNames(ctx, kinds.Namespace)
-	if err != nil {
-		return err
+	now, changes := map[source.Key]source.Change{}, []source.Change(nil)
+	for _, ch := range mesh {
+		now[ch.Key] = ch
+		if old, there := before[ch.Key]; !there || !reflect.DeepEqual(old.Object, ch.Object) {
+			changes = append(changes, ch)
+		}
 	}
-	if len(found) > 0 {
-		return fmt.Errorf(
-			"namespace %s is there: is this cluster measured by somebody else? If a run was cut short, delete "+
-				"what has the label %s=%s",
-			found[0],
-			managedBy,
-			load.Manager,
-		)
+	for key := range before {
+		if _, stays := now[key]; !stays {
+			changes = append(changes, source.Change{Key: key})
+		}
 	}
 	c.mu.Lock()
-	c.mesh, c.changed = map[source.Key]source.Change{}, map[source.Key]bool{}
-	for _, ch := range mesh {
-		c.mesh[ch.Key] = ch
-	}
+	c.mesh, c.changed = now, map[source.Key]bool{}
 	c.mu.Unlock()
-	return c.writeAll(ctx, mesh...)
+	return c.writeAll(ctx, changes...)
 }
 
 // Restore returns the mesh to its state after Begin.
@@ -98,19 +107,6 @@ func (c *Cluster) Restore(ctx context.Context) error {
 	clear(c.changed)
 	c.mu.Unlock()
 	return c.writeAll(ctx, changes...)
-}
-
-// ownNames returns the names of written objects of a cluster-scoped kind.
-func (c *Cluster) ownNames(ctx context.Context, k kinds.Kind) (names []string, err error) {
-	r := kinds.Of(k).GroupVersionResource()
-	list, err := c.client.Resource(r).List(ctx, metav1.ListOptions{LabelSelector: managedBy + "=" + load.Manager})
-	if err != nil {
-		return nil, err
-	}
-	for i := range list.Items {
-		names = append(names, list.Items[i].GetName())
-	}
-	return names, nil
 }
 
 // stageOf returns in which stage a kind is written: after the kinds it needs. The order within a
@@ -258,7 +254,7 @@ func manifest(ch source.Change, r schema.GroupVersionResource) (body []byte, sta
 	if err := json.Unmarshal(encoded, &object); err != nil {
 		return nil, false, err
 	}
-	object["apiVersion"], object["kind"] = r.GroupVersion().String(), string(ch.Key.Kind)
+	object["apiVersion"], object["kind"] = r.GroupVersion().String(), ch.Key.Kind.Name()
 	spec, _ := object["spec"].(map[string]any)
 	delete(spec, "clusterIP") // the cluster assigns its own
 	meta, _ := object["metadata"].(map[string]any)
@@ -309,57 +305,4 @@ func (c *Cluster) AwaitEndpoints(ctx context.Context, want int) error {
 			return ctx.Err()
 		}
 	}
-}
-
-// End deletes what was written.
-func (c *Cluster) End(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	c.mu.Lock()
-	c.mesh = nil
-	c.mu.Unlock()
-	root := source.Change{Key: source.Key{Kind: kinds.Sidecar, Namespace: load.Root, Name: "default"}}
-	all := []error{c.endSidecar(ctx, root)}
-	for _, k := range []kinds.Kind{kinds.Namespace, kinds.Node} {
-		names, err := c.ownNames(ctx, k)
-		all = append(all, err)
-		if k == kinds.Namespace {
-			all = append(all, c.endPods(ctx, names))
-		}
-		var changes []source.Change
-		for _, name := range names {
-			changes = append(changes, source.Change{Key: source.Key{Kind: k, Name: name}})
-		}
-		all = append(all, c.each(ctx, changes, func(kinds.Kind) bool { return true }))
-	}
-	return errors.Join(all...)
-}
-
-// endPods deletes all Pods of namespaces without a grace period, since no kubelet ends them.
-func (c *Cluster) endPods(ctx context.Context, namespaces []string) error {
-	r := kinds.Of(kinds.Pod).GroupVersionResource()
-	at := int64(0)
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(maxRequests)
-	for _, namespace := range namespaces {
-		g.Go(func() error {
-			return c.client.Resource(r).Namespace(namespace).DeleteCollection(
-				ctx, metav1.DeleteOptions{GracePeriodSeconds: &at}, metav1.ListOptions{},
-			)
-		})
-	}
-	return g.Wait()
-}
-
-// endSidecar deletes the Sidecar for isolation if this Cluster wrote it.
-func (c *Cluster) endSidecar(ctx context.Context, ch source.Change) error {
-	r := kinds.Of(kinds.Sidecar).GroupVersionResource()
-	found, err := c.client.Resource(r).Namespace(ch.Key.Namespace).Get(ctx, ch.Key.Name, metav1.GetOptions{})
-	if err != nil {
-		return ignoreMissing(err)
-	}
-	if found.GetLabels()[managedBy] != load.Manager {
-		return nil
-	}
-	return c.write(ctx, ch)
 }

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/perf/measure"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
@@ -32,8 +33,6 @@ type External struct {
 	// Name is its name in reports. By default it is the name of its program, or its address.
 	Name    string
 	Cluster *Cluster
-	// Pods is how many endpoints the cluster's controller makes of the mesh.
-	Pods int
 	// Keep leaves the mesh in the API server at the end, in its first state, for another control
 	// plane.
 	Keep bool
@@ -67,7 +66,7 @@ func (e *External) Start(ctx context.Context, mesh []source.Change) error {
 	if err := e.Cluster.Begin(ctx, mesh); err != nil {
 		return err
 	}
-	if err := e.Cluster.AwaitEndpoints(ctx, e.Pods); err != nil {
+	if err := e.Cluster.AwaitEndpoints(ctx, podsIn(mesh)); err != nil {
 		return err
 	}
 	if e.Child != nil {
@@ -76,6 +75,16 @@ func (e *External) Start(ctx context.Context, mesh []source.Change) error {
 		}
 	}
 	return e.awaitIdle(ctx)
+}
+
+// podsIn counts the Pods of a mesh. The cluster's controller makes an endpoint of each.
+func podsIn(mesh []source.Change) (n int) {
+	for _, ch := range mesh {
+		if ch.Key.Kind == kinds.Pod {
+			n++
+		}
+	}
+	return n
 }
 
 // awaitIdle waits until the control plane is idle, if its usage is known.
