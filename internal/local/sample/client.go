@@ -18,7 +18,9 @@ const (
 // routes see the user.
 var forwarded = []string{
 	"x-request-id", "traceparent", "tracestate", "baggage", "b3", "x-b3-traceid", "x-b3-spanid", "x-b3-parentspanid",
-	"x-b3-sampled", "x-b3-flags", "x-ot-span-context", "end-user", "user-agent", "authorization",
+	"x-b3-sampled", "x-b3-flags", "x-ot-span-context", "sw8", "sw8-correlation",
+	"x-datadog-trace-id", "x-datadog-parent-id", "x-datadog-sampling-priority", "x-datadog-origin", "x-datadog-tags",
+	"end-user", "user-agent", "authorization",
 }
 
 // client calls other services by name, through the proxy if there is one.

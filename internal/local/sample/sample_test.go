@@ -161,11 +161,13 @@ func TestUserReachesOthers(t *testing.T) {
 		RatingsURL: echo,
 	})
 	_, body := get(t, front+"/api/v1/products/0/reviews",
-		"cookie", "user=jason", "x-request-id", "r1", "x-private", "no")
+		"cookie", "user=jason", "x-request-id", "r1", "sw8", "1-a-b", "x-datadog-parent-id", "7", "x-private", "no")
 	var e Echoed
 	require.NoError(t, json.Unmarshal([]byte(body), &e))
 	require.Equal(t, "jason", e.Headers.Get("end-user"))
 	require.Equal(t, "r1", e.Headers.Get("x-request-id"))
+	require.Equal(t, "1-a-b", e.Headers.Get("sw8"), "SkyWalking's")
+	require.Equal(t, "7", e.Headers.Get("x-datadog-parent-id"))
 	require.Empty(t, e.Headers.Get("x-private"))
 }
 
