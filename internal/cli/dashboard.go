@@ -145,9 +145,13 @@ func (o *dashboardOptions) places(ctx context.Context) ([]place, error) {
 	default:
 		all = append(all, place{"debug", o.again("debug"), "metrics and debug pages of the control plane"})
 	}
-	local := o.prometheusAnswers(ctx)
-	if local {
+	local, inCluster := o.prometheusAnswers(ctx), err == nil && endpoints[0].cluster != nil
+	switch {
+	case local:
 		all = append(all, o.prometheusPlaces(ctx)...)
+	case !inCluster:
+		all = append(all, place{Name: "prometheus", What: "nobody answers at " + o.prometheus +
+			"; want lateen up --observe, or --" + flagPrometheus})
 	}
 	for _, name := range dashboardNames() {
 		d, err := readDashboard(name)
@@ -156,14 +160,10 @@ func (o *dashboardOptions) places(ctx context.Context) ([]place, error) {
 		}
 		all = append(all, place{name, "lateen dashboard " + name, d.summary()})
 	}
-	if err == nil && endpoints[0].cluster != nil {
-		found, err := o.inNamespace(ctx, endpoints[0].cluster)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, found...)
+	if inCluster {
+		all = append(all, o.inNamespace(ctx, endpoints[0].cluster)...)
 	}
-	if local || err == nil && endpoints[0].cluster != nil {
+	if local || inCluster {
 		all = append(all, place{"envoy", o.again("envoy POD.NAMESPACE", flagPrometheus), "the admin page of a proxy"})
 	}
 	return append(all, place{"report", "lateen perf report DIR", "results of lateen perf … --report DIR"}), nil
@@ -205,23 +205,23 @@ func (o *dashboardOptions) prometheusAnswers(ctx context.Context) bool {
 	return err == nil && !o.flag(o.clusterFlags()...) && answers(ctx, at.Host)
 }
 
-// inNamespace returns the add-ons of a cluster.
-func (o *dashboardOptions) inNamespace(ctx context.Context, cluster pods) (all []place, err error) {
+// inNamespace returns the add-ons of a cluster. Of one that cannot be looked for it says why.
+func (o *dashboardOptions) inNamespace(ctx context.Context, cluster pods) (all []place) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	namespace := cmp.Or(o.addOnNamespace, o.namespace)
 	for _, a := range addOns() {
-		names, err := cluster.Running(ctx, namespace, a.selector)
-		if err != nil {
-			return nil, err
-		}
 		p := place{Name: a.name, What: fmt.Sprintf("no Pod with %s runs in namespace %s", a.selector, namespace)}
-		if len(names) > 0 {
+		names, err := cluster.Running(ctx, namespace, a.selector)
+		switch {
+		case err != nil:
+			p.What = err.Error()
+		case len(names) > 0:
 			p.Open, p.What = o.again(a.name, flagAddOnNamespace), a.what
 		}
 		all = append(all, p)
 	}
-	return all, nil
+	return all
 }
 
 func printPlaces(out *terminal.Writer, places []place) {

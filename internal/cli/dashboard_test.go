@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -79,7 +81,8 @@ func TestDashboardListsWhatThereIs(t *testing.T) {
 
 	out, err = output(t, podsAt{}, dashboardCommand, "--prometheus", nowhere, "-o", "json")
 	require.NoError(t, err, "dashboards are there without a control plane")
-	require.Contains(t, out, "nobody answers at")
+	require.Contains(t, out, "nobody answers at 127.0.0.1:1, and no control plane")
+	require.Contains(t, out, "nobody answers at http://127.0.0.1:1; want lateen up --observe, or --prometheus")
 	require.NotContains(t, out, `"alerts"`)
 
 	_, err = output(t, podsAt{}, dashboardCommand, "--prometheus", "p")
@@ -135,4 +138,46 @@ func TestDashboardOfWhatIsNotThere(t *testing.T) {
 	require.Equal(t, "http://127.1.2.3:15000/\n", out)
 	_, err = output(t, podsAt{}, dashboardCommand, "envoy", "web", "--prometheus", prometheus.URL)
 	require.ErrorContains(t, err, "knows no proxy web.default; want one of web.shop")
+}
+
+// TestMistakesOfDashboardSayWhatWouldBeRight: no Prometheus, another server, an older one, no
+// cluster, ports and files that cannot be had.
+func TestMistakesOfDashboardSayWhatWouldBeRight(t *testing.T) {
+	serve := func(status int, text string) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, text)
+		}))
+		t.Cleanup(s.Close)
+		return s.URL
+	}
+	page, empty := serve(http.StatusUnauthorized, "<html>Log in</html>"), serve(http.StatusOK, `{"data": {}}`)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = taken.Close() }()
+	_, port, err := net.SplitHostPort(taken.Addr().String())
+	require.NoError(t, err)
+	for _, c := range []struct{ args, want string }{
+		{"envoy web --prometheus " + nowhere, "nobody answers at --prometheus " + nowhere + "; want the URL of a Prom"},
+		{"prometheus --prometheus " + nowhere, "or --kubeconfig FILE for a cluster"},
+		{"envoy web --prometheus " + empty, empty + " knows no proxies of lateen up; want --prometheus of one that"},
+		{"envoy web --prometheus " + page, page + ` answers "401 Unauthorized", and not as a Prometheus does`},
+		{"capacity --html c.html --prometheus " + nowhere, "want --prometheus with the URL of one, as lateen up"},
+		{"capacity --html no/such/c.html --prometheus " + answering(t), "want a file in a directory that is there"},
+		{"grafana --port 70000", "want a port from 1 to 65535, or 0 for a free one"},
+		{"grafana --port " + port, "want a port that is free, or none"},
+	} {
+		_, err := output(t, podsAt{"grafana": ""}, dashboardCommand, strings.Fields(c.args)...)
+		require.ErrorContains(t, err, c.want, c.args)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestDashboardWithoutAnythingToAskSaysSo(t *testing.T) {
+	o := &dashboardOptions{prometheus: nowhere}
+	o.flag = func(...string) bool { return false }
+	o.open = func(*remote) (pods, error) { return nil, errors.New("no kubeconfig") }
+	_, err := o.clusterInstead()
+	require.EqualError(t, err, "nobody answers at http://127.0.0.1:1, where lateen up --observe runs Prometheus, and "+
+		"no cluster is found: want --prometheus, or --kubeconfig FILE (no kubeconfig)")
 }

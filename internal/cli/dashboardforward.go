@@ -6,16 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/local/observe"
 )
+
+// flagPort is the port of this machine that is forwarded.
+const flagPort = "port"
 
 // mostForwarded bounds the connections that are forwarded at a time. More wait to be accepted.
 const mostForwarded = 64
@@ -39,7 +45,7 @@ func addOnCommand(out *terminal.Writer, r remote, a addOn) *cobra.Command {
 				out.Line("%s", o.prometheus)
 				return nil
 			}
-			cluster, err := o.open(&o.remote)
+			cluster, err := o.clusterInstead()
 			if err != nil {
 				return err
 			}
@@ -67,7 +73,28 @@ func addOnCommand(out *terminal.Writer, r remote, a addOn) *cobra.Command {
 
 func (o *dashboardOptions) bindForward(cmd *cobra.Command) {
 	o.remote.bind(cmd)
-	cmd.Flags().IntVar(&o.port, "port", 0, "the port of this machine (default: a free one)")
+	cmd.Flags().IntVar(&o.port, flagPort, 0, "the port of this machine (default: a free one)")
+	command.ValidateFlag(cmd.Flags(), flagPort, func() error {
+		if o.port < 0 || o.port > math.MaxUint16 {
+			return errors.New("want a port from 1 to 65535, or 0 for a free one")
+		}
+		return nil
+	})
+}
+
+// clusterInstead returns the cluster, for a command that has found no Prometheus on this machine.
+func (o *dashboardOptions) clusterInstead() (pods, error) {
+	chosen := o.flag(o.clusterFlags()...)
+	if o.flag(flagPrometheus) && !chosen {
+		return nil, fmt.Errorf("nobody answers at --%s %s; want the URL of a Prometheus, or --%s FILE for a cluster",
+			flagPrometheus, o.prometheus, flagKubeconfig)
+	}
+	cluster, err := o.open(&o.remote)
+	if err != nil && !chosen && o.prometheus != "" {
+		return nil, fmt.Errorf("nobody answers at %s, where lateen up --observe runs Prometheus, and no cluster is "+
+			"found: want --%s, or --%s FILE (%w)", o.prometheus, flagPrometheus, flagKubeconfig, err)
+	}
+	return cluster, err
 }
 
 // debugCommand returns the command that leads to the debug pages of the control plane.
@@ -113,7 +140,7 @@ lateen up --observe to the Envoy itself. Without a namespace it is default.`,
 				out.Line("http://%s/", at)
 				return nil
 			}
-			cluster, err := o.open(&o.remote)
+			cluster, err := o.clusterInstead()
 			if err != nil {
 				return err
 			}
@@ -145,6 +172,11 @@ func localAdmin(ctx context.Context, prometheus, proxy string) (string, error) {
 			known = append(known, t.DiscoveredLabels["instance"])
 		}
 	}
+	if len(known) == 0 {
+		return "", fmt.Errorf("%s knows no proxies of lateen up; want --%s of one that lateen up --observe runs, or "+
+			"--%s FILE for a cluster", prometheus, flagPrometheus, flagKubeconfig)
+	}
+	slices.Sort(known)
 	return "", fmt.Errorf("%s knows no proxy %s; want one of %s", prometheus, proxy, strings.Join(known, ", "))
 }
 
@@ -152,7 +184,7 @@ func localAdmin(ctx context.Context, prometheus, proxy string) (string, error) {
 func (o *dashboardOptions) show(ctx context.Context, out *terminal.Writer, t podPort) error {
 	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", o.port))
 	if err != nil {
-		return err
+		return fmt.Errorf("--%s: %w; want a port that is free, or none", flagPort, err)
 	}
 	out.Line("http://%s%s   (Pod %s/%s; Ctrl-C ends it)", l.Addr(), t.path, t.namespace, t.pod)
 	return t.forward(ctx, l, func(err error) { out.Line("%v", err) })

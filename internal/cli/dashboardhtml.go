@@ -48,7 +48,7 @@ func (o *dashboardOptions) writePage(ctx context.Context, out *terminal.Writer, 
 		return err
 	}
 	if err := os.WriteFile(o.html, content, 0o644); err != nil {
-		return err
+		return fmt.Errorf("--%s: %w; want a file in a directory that is there and may be written", flagHTML, err)
 	}
 	path, err := filepath.Abs(o.html)
 	if err != nil {

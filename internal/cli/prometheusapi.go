@@ -21,16 +21,18 @@ func prometheusData(ctx context.Context, prometheus, question string, query url.
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	api := measure.Prometheus{Address: prometheus, Client: http.DefaultClient, MaxAnswer: maxAnswer}
-	text, _, err := api.Get(ctx, question, query)
+	text, status, err := api.Get(ctx, question, query)
 	if err != nil {
-		return fmt.Errorf("no Prometheus answers: %w; want --%s", err, flagPrometheus)
+		return fmt.Errorf("no Prometheus answers: %w; want --%s with the URL of one, as lateen up --observe runs it",
+			err, flagPrometheus)
 	}
 	answer := struct {
 		Error string
 		Data  any
 	}{Data: data}
 	if err := json.Unmarshal(text, &answer); err != nil {
-		return fmt.Errorf("%s of %s: %w", question, prometheus, err)
+		return fmt.Errorf("%s answers %q, and not as a Prometheus does (%w); want --%s with the URL of one", prometheus,
+			status, err, flagPrometheus)
 	}
 	if answer.Error != "" {
 		return fmt.Errorf("%s of %s, %s: %s", question, prometheus, query.Get("query"), answer.Error)

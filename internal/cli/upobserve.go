@@ -37,7 +37,7 @@ func (m *mesh) newObserver() (*observe.Options, error) {
 	}
 	l, err := net.Listen("tcp", m.o.prometheusAddress)
 	if err != nil {
-		return nil, fmt.Errorf("--prometheus-address: %w; lateen up --free-ports takes free ones for all", err)
+		return nil, fmt.Errorf("--prometheus-address: %w; want a free port of this machine, or --free-ports", err)
 	}
 	defer func() { _ = l.Close() }()
 	return &observe.Options{
