@@ -51,7 +51,7 @@ func (r *reader) tracerOf(p path, in *mesh.MeshConfig_ExtensionProvider) *model.
 		out.ShortIDs = zipkin.GetEnable_64BitTraceId()
 		out.Path = cmp.Or(r.tracePath(at.dot("path"), zipkin.GetPath()), zipkinPath)
 		out.Timeout = r.duration(at.dot("timeout"), zipkin.GetTimeout())
-		out.Headers = r.traceHeaders(at.dot("headers"), zipkin.GetHeaders())
+		out.Headers = r.traceHeaders(at.dot("headers"), zipkin.GetHeaders(), formatMistake)
 		switch option := zipkin.GetTraceContextOption(); option {
 		case mesh.MeshConfig_ExtensionProvider_ZipkinTracingProvider_USE_B3:
 		case mesh.MeshConfig_ExtensionProvider_ZipkinTracingProvider_USE_B3_WITH_W3C_PROPAGATION:
@@ -81,12 +81,12 @@ func (r *reader) openTelemetryTracer(
 		at := p.dot("http")
 		out.ByHTTP, out.Path = true, cmp.Or(r.tracePath(at.dot("path"), http.GetPath()), "/")
 		out.Timeout = r.duration(at.dot("timeout"), http.GetTimeout())
-		out.Headers = r.traceHeaders(at.dot("headers"), http.GetHeaders())
+		out.Headers = r.traceHeaders(at.dot("headers"), http.GetHeaders(), formatMistake)
 		return out
 	}
 	at := p.dot("grpc")
 	out.Timeout = r.duration(at.dot("timeout"), in.GetGrpc().GetTimeout())
-	out.Headers = r.traceHeaders(at.dot("initialMetadata"), in.GetGrpc().GetInitialMetadata())
+	out.Headers = r.traceHeaders(at.dot("initialMetadata"), in.GetGrpc().GetInitialMetadata(), literalMistake)
 	return out
 }
 
@@ -109,24 +109,52 @@ func (r *reader) tracePath(p path, text string) string {
 	return ""
 }
 
-// traceHeaders reads headers for reports. Istio takes values from the environment of istiod, which
-// Lateen has nothing to do with.
-func (r *reader) traceHeaders(p path, in []*mesh.MeshConfig_ExtensionProvider_HttpHeader) []model.SecretHeader {
+// traceHeaders reads headers for reports. Istio takes envName from the environment of istiod, which
+// Lateen has nothing to do with. Messages do not show values, which may be credentials.
+func (r *reader) traceHeaders(
+	p path, in []*mesh.MeshConfig_ExtensionProvider_HttpHeader, mistake func(value string) (text, want string),
+) []model.SecretHeader {
 	var out []model.SecretHeader
 	for i, h := range in {
 		at := p.at(i)
 		name := r.headerName(at.dot("name"), h.GetName())
 		if h.GetEnvName() != "" {
-			r.fail(at.dot("envName"), h.GetEnvName(), notYet, "value")
+			r.fail(at.dot("envName"), h.GetEnvName(), notYet,
+				`value, by HTTP with "`+ofTheProxy+`NAME)%" for one of the proxy`)
 			continue
 		}
+		text, want := mistake(h.GetValue())
 		if hasControl(h.GetValue()) {
-			r.fail(at.dot("value"), nil, "has characters that no header has", "text")
+			text, want = "has characters that no header has", "text"
+		}
+		if text != "" {
+			r.fail(at.dot("value"), nil, text, want)
 			continue
 		}
 		out = append(out, model.SecretHeader{Name: name, Value: model.NewSensitive(h.GetValue())})
 	}
 	return out
+}
+
+// ofTheProxy begins the operator of Envoy for a variable of its environment.
+const ofTheProxy = "%ENVIRONMENT("
+
+// formatMistake says why Envoy would refuse listeners for the value of a header by HTTP, which is a
+// format string.
+func formatMistake(value string) (text, want string) {
+	if logFormatMistake(value) == "" {
+		return "", ""
+	}
+	return "has a percent sign that begins no operator of Envoy",
+		`"%%" for a percent sign, or "` + ofTheProxy + `NAME)%" for a variable of the proxy`
+}
+
+// literalMistake says why the value of a header by gRPC cannot be meant: Envoy sends it as it is.
+func literalMistake(value string) (text, want string) {
+	if !strings.Contains(value, ofTheProxy) {
+		return "", ""
+	}
+	return "names a variable, which Envoy fills in by HTTP alone", "http in the place of grpc"
 }
 
 // tracing reads how calls are traced while no Telemetry says so: by the first of
