@@ -250,20 +250,21 @@ func zipkinAPI(t *testing.T) (s *spans, port int) {
 	return s, server.Listener.Addr().(*net.TCPAddr).Port
 }
 
-func zipkinEntry(port int) string {
-	return livemesh.Object("ServiceEntry zipkin", fmt.Sprintf(`
-hosts: [zipkin.test]
+// httpEntry is a ServiceEntry for NAME.test, a receiver by HTTP.
+func httpEntry(name string, port int) string {
+	return livemesh.Object("ServiceEntry "+name, fmt.Sprintf(`
+hosts: [%s.test]
 ports: [{number: %d, name: http, protocol: HTTP}]
 resolution: STATIC
 endpoints: [{address: 127.0.0.1}]
-`, port))
+`, name, port))
 }
 
 // TestSpansReachZipkin has Zipkin's API as receiver.
 func TestSpansReachZipkin(t *testing.T) {
 	s, port := zipkinAPI(t)
 	m := livemesh.Start(t, bookinfo(t)+withTracing(fmt.Sprintf("zipkin: {service: zipkin.test, port: %d}", port))+
-		livemesh.File("zipkin.yaml", zipkinEntry(port)))
+		livemesh.File("zipkin.yaml", httpEntry("zipkin", port)))
 	m.RequireNoProblems()
 	trace := page(m, s, b3, wholePage)
 	for _, one := range s.of(trace) {
@@ -281,7 +282,7 @@ func TestPodsStateHowTheirCallsAreTraced(t *testing.T) {
 			`{value: pod}}}}"}, labels:`, 1)
 	m := livemesh.Start(t, withTracing(fmt.Sprintf("zipkin: {service: zipkin.test, port: %d}", port))+
 		livemesh.File("base.yaml", own, livemesh.NewEcho("web", "v1"), livemesh.Service("web", "http:80:8080"),
-			zipkinEntry(port)))
+			httpEntry("zipkin", port)))
 	m.RequireNoProblems()
 	const calls = 20
 	for range calls {
