@@ -89,7 +89,7 @@ dashboards: dashboards-sdk ## write the chart's dashboards of Grafana anew, from
 dashboard-pictures: prometheus ## draw the dashboards from a loaded control plane, into docs/pictures
 	@test -x $(TOOLS)/pictures/bin/python || python3 -m venv $(TOOLS)/pictures
 	@hack/retry.sh $(TOOLS)/pictures/bin/pip install -q --disable-pip-version-check -r hack/dashboards/requirements-pictures.txt
-	@$(GO) test -count 1 ./test/observe -run TestEachPanel -pictures $(CURDIR)/docs/pictures -python $(TOOLS)/pictures/bin/python
+	@$(GO) test -count 1 -timeout 30m ./test/observe -run TestEachPanel -pictures $(CURDIR)/docs/pictures -python $(TOOLS)/pictures/bin/python
 
 test: ## everything: lint, unit, property, golden and live tests with real Envoys
 	@GO=$(GO) hack/test.sh $(FUZZTIME)

@@ -2,8 +2,11 @@
 
 Each FILE becomes OUT/NAME.png, with its rows, advice and panels where Grafana has
 them, if there is data for any panel. SECONDS is how far back the panels look.
+The PNG says in its text "Dashboard" which SHA-256 the FILE had, by which a test
+finds pictures of dashboards that have changed since.
 """
 
+import hashlib
 import json
 import pathlib
 import re
@@ -73,7 +76,8 @@ def draw(axes, panel, prometheus, seconds):
     axes.set_ylim(bottom=0, top=None if largest > 0 else 1)
     axes.tick_params(colors=MUTED, labelsize=8, length=0)
     axes.grid(axis="y", color=GRID, linewidth=0.7)
-    axes.legend(fontsize=7, frameon=False, loc="best", ncols=1 if any(len(s[1]) > 16 for s in shown) else 2, labelcolor=MUTED, handlelength=1)
+    columns = 1 if any(len(s[1]) > 16 for s in shown) else 2
+    axes.legend(fontsize=7, facecolor="white", edgecolor="none", framealpha=0.75, loc="best", ncols=columns, labelcolor=MUTED, handlelength=1)
     return len(shown)
 
 
@@ -111,9 +115,11 @@ def main():
     prometheus, seconds, out = sys.argv[1], int(sys.argv[2]), pathlib.Path(sys.argv[3])
     out.mkdir(parents=True, exist_ok=True)
     for file in map(pathlib.Path, sys.argv[4:]):
-        figure = picture(json.loads(file.read_text()), prometheus, seconds)
+        content = file.read_bytes()
+        figure = picture(json.loads(content), prometheus, seconds)
         if figure:
-            figure.savefig(out / f"{file.stem}.png", dpi=80)
+            text = {"Dashboard": hashlib.sha256(content).hexdigest()}
+            figure.savefig(out / f"{file.stem}.png", dpi=80, metadata=text)
 
 
 main()
