@@ -1,10 +1,16 @@
 package observe
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"flag"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,4 +38,58 @@ func draw(t *testing.T, p *prometheus, files ...string) {
 	}
 	out, err := exec.CommandContext(t.Context(), *python, args...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
+}
+
+// unmarked are pictures that were drawn before pictures said of what they are. One that is drawn
+// anew leaves the list.
+var unmarked = map[string]bool{"data-plane.png": true}
+
+// TestPicturesAreOfTheDashboards: each dashboard has a picture in the docs, which a page shows, and
+// none has changed since its picture was drawn.
+func TestPicturesAreOfTheDashboards(t *testing.T) {
+	page, err := os.ReadFile("../../docs/guides/observe.md")
+	require.NoError(t, err)
+	files, err := filepath.Glob(filepath.Join(dashboardDir, "*.json"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	shown := map[string]bool{}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".json") + ".png"
+		shown[name] = true
+		dashboard, err := os.ReadFile(file)
+		require.NoError(t, err)
+		picture, err := os.ReadFile(filepath.Join("../../docs/pictures", name))
+		require.NoError(t, err, "make dashboard-pictures draws it")
+		sum := sha256.Sum256(dashboard)
+		want := hex.EncodeToString(sum[:])
+		if unmarked[name] {
+			want = ""
+		}
+		require.Equal(t, want, textOf(picture, "Dashboard"),
+			"%s is not of %s as it is now: make dashboard-pictures", name, file)
+		require.Contains(t, string(page), "(../pictures/"+name+")")
+	}
+	drawn, err := filepath.Glob("../../docs/pictures/*.png")
+	require.NoError(t, err)
+	for _, picture := range drawn {
+		require.True(t, shown[filepath.Base(picture)], "%s is of no dashboard", picture)
+	}
+}
+
+// textOf returns a text that a PNG says of itself; "" if it does not.
+func textOf(png []byte, keyword string) string {
+	const signature, header, checksum = 8, 8, 4
+	for at := signature; at+header <= len(png); {
+		length := int(binary.BigEndian.Uint32(png[at:]))
+		kind, data := string(png[at+4:at+header]), png[at+header:]
+		if length > len(data) {
+			return ""
+		}
+		name, text, _ := bytes.Cut(data[:length], []byte{0})
+		if kind == "tEXt" && string(name) == keyword {
+			return string(text)
+		}
+		at += header + length + checksum
+	}
+	return ""
 }
