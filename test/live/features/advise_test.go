@@ -144,7 +144,7 @@ data:
 `, percent, port))
 	}
 	m := livemesh.Start(t, mesh(100)+livemesh.File("base.yaml", livemesh.NewEcho("client", "v1"),
-		livemesh.NewEcho("web", "v1"), livemesh.Service("web", "http:80:8080"), zipkinEntry(port)))
+		livemesh.NewEcho("web", "v1"), livemesh.Service("web", "http:80:8080"), httpEntry("zipkin", port)))
 	traced := func(path string, calls int) int {
 		client := m.Client("client-v1")
 		for range calls {
