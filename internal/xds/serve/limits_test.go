@@ -29,7 +29,7 @@ func (f *fixture) dial(t *testing.T) net.Conn {
 	go func() { served <- f.server.Serve(l) }()
 	t.Cleanup(func() {
 		require.NoError(t, l.Close())
-		_ = <-served // it may say that the listener is gone
+		require.Error(t, <-served, "its listener is gone")
 	})
 	conn, err := l.DialContext(t.Context())
 	require.NoError(t, err)

@@ -23,7 +23,7 @@ func TestBookinfoWorksWithTheGatewayAPI(t *testing.T) {
 		if name := filepath.Base(path); name != "gateway.yaml" && name != "traffic.yaml" {
 			twin, err := os.ReadFile(filepath.Join("../../../examples/bookinfo", name))
 			require.NoError(t, err)
-			require.Equal(t, string(twin), string(content), "the services and pods of both examples are the same: %s", name)
+			require.Equal(t, string(twin), string(content), "%s is the same in both examples", name)
 		}
 		files += livemesh.File(filepath.Base(path), string(content))
 	}
