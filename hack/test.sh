@@ -24,7 +24,7 @@ alone='/(internal/(api/convert|translate/[a-z]+)|test/(imports|mutants|docs))$'
 # waiting are packages whose tests mostly wait for Envoys and API servers.
 waiting='/test/'
 
-steps=7
+steps=8
 step=0
 what=""
 times=""
