@@ -182,16 +182,6 @@ func (c *Cluster) dryRun(ctx context.Context, step *Step, namespace string, forc
 	return nil
 }
 
-func (c *Cluster) send(ctx context.Context, o *unstructured.Unstructured, options metav1.ApplyOptions,
-) (*unstructured.Unstructured, error) {
-	client, err := c.on(o, o.GetNamespace())
-	if err != nil {
-		return nil, err
-	}
-	options.FieldManager = manager
-	return client.Apply(ctx, o.GetName(), o, options)
-}
-
 // yielding are fields that others may set: an operator who patches an autoscaler means it.
 var yielding = map[string][]string{
 	".spec.minReplicas": {"spec", "minReplicas"},
