@@ -96,6 +96,7 @@ func (f *labFlags) run(cmd *cobra.Command, name string, out, progress *terminal.
 		return err
 	}
 	f.o.Server = []string{lateen, "perf-control-plane", "--log-level", "warn"}
+	f.o.Cluster.Serve = []string{lateen, "serve", "--log-level", "warn"}
 	f.o.Version, f.o.Progress = version, progress.Bar
 	r, err := l.Run(cmd.Context(), f.o)
 	progress.Progress("")

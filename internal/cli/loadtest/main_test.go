@@ -17,7 +17,9 @@ import (
 func TestMistakesInTheCommandLineAreToldAtOnce(t *testing.T) {
 	for _, args := range [][]string{
 		{"report"}, {"report", "a", "--address", "here"}, {"lab"}, {"lab", "none"}, {"lab", "book", "--scale", "2"},
-		{"lab", "book", "--pause", "-1"}, {"lab", "book", "dns"},
+		{"lab", "book", "--pause", "-1"}, {"lab", "book", "dns"}, {"gateway", "--run", "x"},
+		{"gateway", "--kubeconfig", "k", "--target", "127.0.0.1:1"},
+		{"gateway", "--run", "x", "--target", "127.0.0.1:1"},
 	} {
 		code := command.Run(context.Background(), newRoot(), append([]string{"perf"}, args...))
 		require.Equal(t, command.ExitUsage, code, args)

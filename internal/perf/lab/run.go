@@ -21,6 +21,8 @@ type Options struct {
 	Server []string
 	// Self is the path of this program, for pods that run it.
 	Self string
+	// Cluster is for what only an API server shows.
+	Cluster Cluster
 	// Envoy is the path of an Envoy binary. Empty: what needs one is left out.
 	Envoy string
 	// StateDir gets what Envoys need.
