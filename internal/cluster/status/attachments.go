@@ -15,13 +15,7 @@ import (
 type Attachments struct {
 	mu      sync.Mutex
 	objects map[source.Key]attached
-	changed map[source.Key]bool // since the last batch
-	// firstBatch is closed with the first batch.
-	firstBatch chan struct{}
-	started    bool
-	// listener is called with each object whose status is another one; nil while nobody writes. It
-	// must not block.
-	listener func(source.Key)
+	batches
 }
 
 // attached is an object that exists.
@@ -41,9 +35,7 @@ type AttachmentChange struct {
 
 // NewAttachments returns Attachments without any object.
 func NewAttachments() *Attachments {
-	return &Attachments{
-		objects: map[source.Key]attached{}, changed: map[source.Key]bool{}, firstBatch: make(chan struct{}),
-	}
+	return &Attachments{objects: map[source.Key]attached{}, batches: newBatches()}
 }
 
 // Compiled takes the statuses of a generation. They are passed on with Applied, which follows.
@@ -77,16 +69,7 @@ func (a *Attachments) Applied(changes []source.Change) {
 			}
 		}
 	}
-	for k := range a.changed {
-		if a.listener != nil {
-			a.listener(k)
-		}
-	}
-	clear(a.changed)
-	if !a.started {
-		a.started = true
-		close(a.firstBatch)
-	}
+	a.ended()
 }
 
 // Deployed takes what keeps a Gateway from being deployed; a condition without a reason is nothing.

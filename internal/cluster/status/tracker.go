@@ -14,15 +14,7 @@ import (
 type Tracker struct {
 	mu      sync.Mutex
 	objects map[source.Key]*object
-	// changed are the objects whose Observation changed since the last batch.
-	changed map[source.Key]bool
-	// firstBatch is closed with the first batch. Before that, an object or a problem that is
-	// missing may only be late.
-	firstBatch chan struct{}
-	started    bool
-	// listener is called with each object whose Observation has changed; nil while nobody writes.
-	// It must not block.
-	listener func(source.Key)
+	batches
 }
 
 // object is what the Tracker knows of one object.
@@ -40,7 +32,7 @@ type Observation struct {
 
 // NewTracker returns an empty Tracker.
 func NewTracker() *Tracker {
-	return &Tracker{objects: map[source.Key]*object{}, changed: map[source.Key]bool{}, firstBatch: make(chan struct{})}
+	return &Tracker{objects: map[source.Key]*object{}, batches: newBatches()}
 }
 
 // Applied takes the changes of a compiled batch, which may be empty. Problems must have been called
@@ -63,16 +55,7 @@ func (t *Tracker) Applied(changes []source.Change) {
 		}
 		t.changed[c.Key] = true
 	}
-	for k := range t.changed {
-		if t.listener != nil {
-			t.listener(k)
-		}
-	}
-	clear(t.changed)
-	if !t.started {
-		t.started = true
-		close(t.firstBatch)
-	}
+	t.ended()
 }
 
 // Problems takes the problems that appeared and those that were mended. They are passed on with the
