@@ -130,7 +130,7 @@ func (d *diagnosis) wantedReplicas() float64 {
 
 // lastSidecar is the model's CPU time until a change is sent to the last sidecar of a replica.
 func (d *diagnosis) lastSidecar(before, after float64) Effect {
-	cpus := d.fullest(func(r *Replica) float64 { return r.Gauges[metricCPUs] })
+	cpus := d.fullest((*Replica).cpus)
 	at := func(sidecars float64) float64 {
 		mesh := sizing.Mesh{Services: len(d.Census.Services), Seen: 1, Kind: "endpoints"}
 		return d.model.Replica(mesh, sizing.Limits{Cores: max(cpus, 1)}, int(sidecars)).LastSidecar.Float()
@@ -145,7 +145,7 @@ func (d *diagnosis) scaleUp() []Finding {
 	if d.bottleneck.Factor != RateOfChanges {
 		return nil
 	}
-	cpus := d.fullest(func(r *Replica) float64 { return r.Gauges[metricCPUs] })
+	cpus := d.fullest((*Replica).cpus)
 	cpu := d.fullest((*Replica).cpuShare)
 	wanted := math.Ceil(cpus * cpu / targetShare)
 	return []Finding{{

@@ -167,7 +167,9 @@ func (r *Replica) rate(name string) float64 {
 }
 
 // cpuShare returns the share of its CPUs that a replica uses.
-func (r *Replica) cpuShare() float64 { return share(r.rate(metricCPU), r.Gauges[metricCPUs]) }
+func (r *Replica) cpuShare() float64 { return share(r.rate(metricCPU), r.cpus()) }
+
+func (r *Replica) cpus() float64 { return r.Gauges[metricCPUs] }
 
 // slotShare returns the share of its push slots that a replica uses.
 func (r *Replica) slotShare() float64 { return share(r.rate(metricPushBusy), r.Gauges[metricSlots]) }

@@ -12,20 +12,11 @@ import (
 
 // dataPlaneSections has a section for the reports of each setup. Those of one setup are side by
 // side.
-func dataPlaneSections(all []dataplane.Report) (out []htmlpage.Section) {
-	var setups []string
-	by := map[string][]dataplane.Report{}
-	for _, r := range all {
+func dataPlaneSections(all []dataplane.Report) []htmlpage.Section {
+	return sections(all, dataPlaneSection, func(r dataplane.Report) string {
 		setup, _, _ := strings.Cut(r.Title(), "\n")
-		if by[setup] == nil {
-			setups = append(setups, setup)
-		}
-		by[setup] = append(by[setup], r)
-	}
-	for _, setup := range setups {
-		out = append(out, dataPlaneSection(setup, by[setup]))
-	}
-	return out
+		return setup
+	})
 }
 
 func dataPlaneSection(setup string, all []dataplane.Report) htmlpage.Section {

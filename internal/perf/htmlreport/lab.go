@@ -9,19 +9,8 @@ import (
 
 // labSections has a section for the reports of each lab. Those of one lab are side by side: a chart
 // for each column of each table, and all tables with the published figures.
-func labSections(all []lab.Report) (out []htmlpage.Section) {
-	var names []string
-	by := map[string][]lab.Report{}
-	for _, r := range all {
-		if by[r.Lab] == nil {
-			names = append(names, r.Lab)
-		}
-		by[r.Lab] = append(by[r.Lab], r)
-	}
-	for _, n := range names {
-		out = append(out, labSection(n, by[n]))
-	}
-	return out
+func labSections(all []lab.Report) []htmlpage.Section {
+	return sections(all, labSection, func(r lab.Report) string { return r.Lab })
 }
 
 func labSection(name string, all []lab.Report) htmlpage.Section {

@@ -96,24 +96,15 @@ func (r *reports) add(name string, content []byte) error {
 		r.dataPlanes = append(r.dataPlanes, report)
 		return err
 	case h.Kind == advise.Kind:
-		var report advise.Report
-		err := json.Unmarshal(content, &report)
-		r.advice = append(r.advice, report)
-		return err
+		return read(content, &r.advice)
 	case h.Kind == lab.Kind:
 		report, err := lab.ParseReport(content)
 		r.labs = append(r.labs, report)
 		return err
 	case h.Kind == dataplane.KnobsKind:
-		var report dataplane.KnobReport
-		err := json.Unmarshal(content, &report)
-		r.knobs = append(r.knobs, report)
-		return err
+		return read(content, &r.knobs)
 	case h.Pressure != nil:
-		var report perf.PressureReport
-		err := json.Unmarshal(content, &report)
-		r.pressures = append(r.pressures, report)
-		return err
+		return read(content, &r.pressures)
 	case h.Phases != nil:
 		report, err := perf.ParseReport(content)
 		r.phase("", report)
@@ -135,6 +126,14 @@ func (r *reports) add(name string, content []byte) error {
 	}
 	r.others = append(r.others, other{name, value})
 	return nil
+}
+
+// read appends the report in a file to those of its kind.
+func read[R any](content []byte, all *[]R) error {
+	var report R
+	err := json.Unmarshal(content, &report)
+	*all = append(*all, report)
+	return err
 }
 
 func (r *reports) phase(setting string, report perf.Report) {
@@ -185,6 +184,25 @@ func flatten(t *htmlpage.Table, path string, value any) {
 	default:
 		t.Rows = append(t.Rows, []string{path, fmt.Sprint(v)})
 	}
+}
+
+// sections makes a section of the reports of each name, in the order in which the names come.
+func sections[R any](
+	all []R, section func(name string, reports []R) htmlpage.Section, nameOf func(R) string,
+) (out []htmlpage.Section) {
+	var names []string
+	by := map[string][]R{}
+	for _, r := range all {
+		name := nameOf(r)
+		if by[name] == nil {
+			names = append(names, name)
+		}
+		by[name] = append(by[name], r)
+	}
+	for _, name := range names {
+		out = append(out, section(name, by[name]))
+	}
+	return out
 }
 
 // unique makes names distinct: the second "a" becomes "a (2)".
