@@ -100,6 +100,20 @@ func analyzed(t *testing.T, args []string, manifests ...string) (string, error) 
 		append(args, dir)...)
 }
 
+// requireAnalysis wants an exit code and a text of manifests, and of those without fault that the
+// analysis says so.
+func requireAnalysis(t *testing.T, code command.ExitCode, says string, manifests ...string) {
+	t.Helper()
+	out, err := analyzed(t, nil, manifests...)
+	if code == 0 {
+		require.NoError(t, err, out)
+		require.Equal(t, "0 errors, 0 warnings\n", out)
+		return
+	}
+	require.Equal(t, code, err, out)
+	require.Contains(t, out, says)
+}
+
 // TestAnalyze: what the conversion, the checks between objects, and precheck know, with an exit
 // code for the worst of it.
 func TestAnalyze(t *testing.T) {
@@ -126,16 +140,7 @@ func TestAnalyze(t *testing.T) {
 		{"no workloads", []string{aGateway}, 0, ""},
 		{"unreadable", []string{"\nkind: Service\n  x: ["}, exitErrors, "a.yaml:"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			out, err := analyzed(t, nil, c.manifests...)
-			if c.code == 0 {
-				require.NoError(t, err, out)
-				require.Equal(t, "0 errors, 0 warnings\n", out)
-				return
-			}
-			require.Equal(t, c.code, err, out)
-			require.Contains(t, out, c.says)
-		})
+		t.Run(c.name, func(t *testing.T) { requireAnalysis(t, c.code, c.says, c.manifests...) })
 	}
 }
 
@@ -170,16 +175,7 @@ func TestAnalyzeOfDeployedGateways(t *testing.T) {
 		{"its Service is gone", []string{attachedGateway("edge", "istio", byHand)}, exitErrors,
 			"AddressNotUsable: there is no Service with the host gone.default.svc.cluster.local"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			out, err := analyzed(t, nil, c.manifests...)
-			if c.code == 0 {
-				require.NoError(t, err, out)
-				require.Equal(t, "0 errors, 0 warnings\n", out)
-				return
-			}
-			require.Equal(t, c.code, err, out)
-			require.Contains(t, out, c.says)
-		})
+		t.Run(c.name, func(t *testing.T) { requireAnalysis(t, c.code, c.says, c.manifests...) })
 	}
 	t.Run("nobody deploys it", func(t *testing.T) {
 		t.Setenv("PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER", "false")

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// rawClient is an HTTP/2 client that heeds no setting of the server.
+// rawClient is an HTTP/2 client that ignores the server's settings.
 type rawClient struct {
 	t      *testing.T
 	conn   net.Conn
@@ -74,7 +74,7 @@ func (c rawClient) until(found func(http2.Frame) bool) {
 	}
 }
 
-// call opens a stream, with a header of a value more, and sends no request on it.
+// call opens a stream with one header more, of the given value, and sends no request on it.
 func (c rawClient) call(stream uint32, value string) {
 	var block bytes.Buffer
 	e := hpack.NewEncoder(&block)

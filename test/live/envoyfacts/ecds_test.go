@@ -135,6 +135,14 @@ func editDrainsNothing(t *testing.T, r *adscript.Run) {
 	request, closeAll := keepAlive(t, r)
 	defer closeAll()
 	require.Equal(t, ok("a"), request())
+	requireEditsInForce(t, r, request)
+	require.Equal(t, 1, r.Stat("http.l.downstream_cx_active"))
+}
+
+// requireEditsInForce has a filter refuse all requests, and then accept them again. Each edit is in
+// force for the next request, and the listener stays as it is.
+func requireEditsInForce(t *testing.T, r *adscript.Run, request func() adscript.Answer) {
+	t.Helper()
 	mark := r.Mark()
 	r.AwaitAck(r.Send(adscript.Push("2", adscript.FilterList("f", adscript.DenyAll()))))
 	require.Equal(t, refused, request())
@@ -143,7 +151,6 @@ func editDrainsNothing(t *testing.T, r *adscript.Run) {
 	requireQuiet(t, r, mark)
 	require.Equal(t, "1", r.Config().Listeners["l"].Version)
 	require.Empty(t, r.Config().DrainingListeners)
-	require.Equal(t, 1, r.Stat("http.l.downstream_cx_active"))
 }
 
 // listChangesAtOnce edits a list such that a part of the old one and a part of the new one would
