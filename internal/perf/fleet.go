@@ -33,6 +33,9 @@ type Hooks struct {
 	// Classify returns the mark of a resource, or 0. It is called once for each distinct resource,
 	// however many proxies receive it.
 	Classify func(typeURL, name string, body []byte) uint64
+	// Collected returns the mark of the first answer to a collection of endpoints (LEDS), or 0. It
+	// is given the name of the assignment and the marks of all members. It may be nil.
+	Collected func(assignment string, members []uint64) uint64
 	// Arrived is called when the proxy of a pod has received a marked resource, or its removal, and
 	// before it acknowledges that.
 	Arrived func(pod string, mark uint64, removed bool, at time.Time)

@@ -1,6 +1,8 @@
 package perf
 
 import (
+	"iter"
+
 	"github.com/lateen-mesh/lateen/internal/perf/load"
 	"github.com/lateen-mesh/lateen/internal/xds/typeurl"
 )
@@ -74,17 +76,50 @@ func (t *tracker) classify(typeURL, name string, body []byte) uint64 {
 // it contains none of these pods. An assignment without endpoints says nothing, because its
 // endpoints are resources of their own.
 func (t *tracker) removalsSeen(body []byte) load.Marker {
+	any := false
+	seen := t.removalsWithout(func(yield func(uint32) bool) {
+		for address := range load.Addresses(body) {
+			any = true
+			if !yield(address) {
+				return
+			}
+		}
+	})
+	if !any {
+		return 0
+	}
+	return seen
+}
+
+// collected returns the mark of a collection's first answer, which has all its members: a sidecar
+// that had a list is not told what to remove.
+func (t *tracker) collected(assignment string, members []uint64) uint64 {
+	if assignment != t.removalCluster {
+		return 0
+	}
+	seen := t.removalsWithout(func(yield func(uint32) bool) {
+		for _, m := range members {
+			if !yield(mark(m).rest()) {
+				return
+			}
+		}
+	})
+	if seen == 0 {
+		return 0
+	}
+	return uint64(newMark(endpoints, 0, uint32(seen)))
+}
+
+// removalsWithout returns how many of the removals, in order, a list of addresses includes: it
+// contains none of these pods.
+func (t *tracker) removalsWithout(addresses iter.Seq[uint32]) load.Marker {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	seen, any := load.Marker(len(t.removals.changes)), false
-	for address := range load.Addresses(body) {
-		any = true
+	seen := load.Marker(len(t.removals.changes))
+	for address := range addresses {
 		if n := t.removed[address]; n > 0 {
 			seen = min(seen, n-1)
 		}
-	}
-	if !any {
-		return 0
 	}
 	return seen
 }

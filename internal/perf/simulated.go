@@ -49,6 +49,15 @@ func (s Simulated) Fleet(address string, h Hooks) (Fleet, error) {
 		Arrived:  func(a sidecar.Arrival) { h.Arrived(a.Sidecar.Identity().Pod, uint64(a.Mark), a.Removed, a.At) },
 		Synced:   func(s *sidecar.Sidecar, at time.Time) { h.Synced(s.Identity().Pod, at) },
 	}
+	if h.Collected != nil {
+		o.Collected = func(assignment string, members []sidecar.Mark) sidecar.Mark {
+			marks := make([]uint64, len(members))
+			for i, m := range members {
+				marks[i] = uint64(m)
+			}
+			return sidecar.Mark(h.Collected(assignment, marks))
+		}
+	}
 	if o.NameTable, o.Secrets = s.NameTable, s.Secrets; o.NameTable {
 		o.Mesh.Metadata = map[string]any{"DNS_CAPTURE": "true"}
 	}

@@ -90,10 +90,13 @@ func newTestbed(ctx context.Context, o Options) (*testbed, error) {
 		return nil, errors.Join(err, b.plane.Close(context.WithoutCancel(ctx)))
 	}
 	var err error
-	hooks := Hooks{Classify: b.tracker.classify, Arrived: b.tracker.arrived, Synced: func(pod string, at time.Time) {
-		b.tracker.markSynced(pod)
-		b.sidecars.synced(pod, at)
-	}}
+	hooks := Hooks{
+		Classify: b.tracker.classify, Collected: b.tracker.collected, Arrived: b.tracker.arrived,
+		Synced: func(pod string, at time.Time) {
+			b.tracker.markSynced(pod)
+			b.sidecars.synced(pod, at)
+		},
+	}
 	if b.fleet, err = o.Fleet(b.plane.Address(), hooks); err != nil {
 		return nil, errors.Join(err, b.plane.Close(context.WithoutCancel(ctx)))
 	}

@@ -65,6 +65,18 @@ func TestARemovalIsSeenWhereEndpointsComeOneByOne(t *testing.T) {
 	require.Equal(t, 1, tr.removalsOf(began))
 }
 
+// TestARemovalIsSeenWhereAListBecomesACollection: the collection's first answer is without the pod.
+func TestARemovalIsSeenWhereAListBecomesACollection(t *testing.T) {
+	tr, began := watched()
+	first, second := tr.classify(member, "x", []byte("10.0.0.1")), tr.classify(member, "y", []byte("10.0.0.2"))
+	require.Zero(t, tr.collected("outbound|80||elsewhere", []uint64{second}))
+	require.Zero(t, tr.collected(here, []uint64{first, second}))
+	tr.arrived("a", tr.collected(here, []uint64{second}), false, time.Now())
+	tr.arrived("b", tr.collected(here, nil), false, time.Now())
+	require.Equal(t, 1, tr.countComplete(began))
+	require.Equal(t, 2, tr.removalsOf(began))
+}
+
 func TestWhatHasNotArrivedIsSaid(t *testing.T) {
 	tr, began := watched()
 	tr.begin("ns")

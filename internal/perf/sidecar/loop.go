@@ -70,10 +70,9 @@ func newLoop(f *Fleet) (*loop, error) {
 		return nil, err
 	}
 	l := &loop{
-		tables: newTables(
-			newInterner(f.options.Classify),
-		), fleet: f, options: &f.options, targets: f.targets, poll: poll,
-		sidecars: map[*Sidecar]struct{}{}, members: members{}, in: make([]byte, readSize), ended: make(chan struct{}),
+		tables: newTables(newInterner(f.options.Classify)), members: newMembers(),
+		fleet: f, options: &f.options, targets: f.targets, poll: poll,
+		sidecars: map[*Sidecar]struct{}{}, in: make([]byte, readSize), ended: make(chan struct{}),
 	}
 	if f.options.TLS != nil {
 		l.plain = make([]byte, readSize)

@@ -65,6 +65,10 @@ type Options struct {
 	// acknowledgement. It must not block, and must not call Close, Resources or Holds, which wait
 	// for the loop. It may be nil.
 	Arrived func(Arrival) `json:"-"`
+	// Collected returns the mark of the first answer to a collection, or 0. It is given the name of
+	// the assignment and the marks of all members. Each loop calls it once for each distinct
+	// answer, and Arrived with it behind the members. It may be nil.
+	Collected func(assignment string, members []Mark) Mark `json:"-"`
 	// Synced is called by a sidecar's loop each time the sidecar gets everything it asked for. It
 	// must not block. It may be nil.
 	Synced func(*Sidecar, time.Time) `json:"-"`

@@ -211,6 +211,7 @@ func (s *Sidecar) take(t Type, in *incoming) {
 	}
 	if t == Collection {
 		s.loop.members.report(s, in.edits)
+		s.loop.members.reportWhole(s, s.asked.answer(in.edits))
 		s.openNext() // versions of members are not reported, so members need not be held
 		return
 	}
@@ -231,6 +232,9 @@ func (s *Sidecar) take(t Type, in *incoming) {
 	s.countAnswered(t, was, in.edits)
 	s.reportMarks(was, is, in.edits)
 	s.updateReferences(t, was, is)
+	if t == Endpoint {
+		s.asked.named(in.edits)
+	}
 }
 
 // reportMarks reports marked resources that are new to the sidecar, and those that it held and were
@@ -293,6 +297,9 @@ func (s *Sidecar) subscribe(t Type, step refDiff) {
 		s.timedOut.remove(t)
 		s.expect(t)
 	}
+	if t == Collection {
+		s.asked.follow(step)
+	}
 	switch {
 	case !s.requested.has(t):
 		s.open(t)
@@ -311,6 +318,9 @@ func (s *Sidecar) subscribe(t Type, step refDiff) {
 func (s *Sidecar) openNext() {
 	s.updateAnswered(Cluster, Endpoint)
 	s.updateAnswered(Listener, Route)
+	if len(s.asked) == 0 {
+		s.settled.add(Collection)
+	}
 	if !s.requested.has(Listener) && s.isReady(Endpoint) {
 		s.openOptional()
 		s.open(Listener)
@@ -327,6 +337,7 @@ func (s *Sidecar) isReady(t Type) bool { return s.settled.has(t) || s.timedOut.h
 // subscribed to before.
 func (s *Sidecar) begin() {
 	s.requested, s.unanswered, s.settled, s.timedOut, s.timerSet = 0, 0, 0, 0, 0
+	s.asked = nil // Envoy keeps the members it has
 	s.introduced = false
 	if s.faults != nil && s.faults.ForgetsVersions {
 		s.forget()
@@ -443,6 +454,6 @@ func (s *Sidecar) queue(r request) {
 // updateSynced records whether the sidecar has everything it asked for.
 func (s *Sidecar) updateSynced() {
 	s.setSynced(s.answered && s.unanswered == 0 && s.requested.has(Listener) && s.isReady(Endpoint) &&
-		s.isReady(Route) &&
+		s.isReady(Route) && s.isReady(Collection) &&
 		(s.tables[Route].vhds == 0 || s.sotw != nil || s.requested.has(VirtualHost)))
 }

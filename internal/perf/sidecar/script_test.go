@@ -223,6 +223,9 @@ func TestMembersOfCollectionsAreTold(t *testing.T) {
 			}
 			return 0
 		},
+		Collected: func(assignment string, members []sidecar.Mark) sidecar.Mark {
+			return sidecar.Mark(100*len(assignment) + len(members))
+		},
 	}).Start(web, sidecar.Faults{})
 	c := <-s.streams
 	c.hears("CDS")
@@ -234,12 +237,44 @@ func TestMembersOfCollectionsAreTold(t *testing.T) {
 	c.hears("LEDS ack g1")
 	c.says("g2", sidecar.Collection, "xdstp://a/c/m")
 	c.hears("LEDS ack g2")
-	require.Len(t, told, 2)
-	for _, removed := range []bool{false, true} {
-		a := <-told
-		require.Equal(t, removed, a.Removed)
-		require.EqualValues(t, 2, a.Mark)
+	c.says("e2", collection("a", "xdstp://a/d/*"))
+	c.hears("LEDS +xdstp://a/d/* -xdstp://a/c/*", "EDS ack e2")
+	c.says("g3", sidecar.Collection, "xdstp://a/d/*")
+	c.hears("LEDS ack g3")
+	close(told)
+	var all []string
+	for a := range told {
+		all = append(all, fmt.Sprint(a.Mark, " ", a.Removed))
 	}
+	require.Equal(t, []string{"2 false", "101 false", "2 true", "100 false"}, all,
+		"a member, the first answer with it, its removal, the first answer of another collection")
+}
+
+// TestSyncWaitsForMembers: a sidecar that has everything but the members of a collection has no
+// endpoints yet, so what is removed before they come is never removed from it.
+func TestSyncWaitsForMembers(t *testing.T) {
+	s := startScript(t)
+	f := newFleet(t, sidecar.Options{Targets: []string{s.address}, Backoff: quick, Log: logTo(t)})
+	one := f.Start(web, sidecar.Faults{})
+	c := <-s.streams
+	c.hears("CDS")
+	c.says("c1", eds("a"))
+	c.hears("EDS +a", "CDS ack c1")
+	c.says("e1", collection("a", "xdstp://a/c/*"))
+	c.hears("LEDS +xdstp://a/c/*", "LDS", "EDS ack e1")
+	c.says("l1", sidecar.Listener)
+	c.hears("LDS ack l1")
+	require.False(t, one.IsSynced())
+	c.says("g1", sidecar.Collection, "xdstp://a/c/*") // there are none, which is an answer
+	c.hears("LEDS ack g1")
+	await(t, f, "sync", allSynced)
+
+	c.says("e2", collection("a", "xdstp://a/d/*"))
+	c.hears("LEDS +xdstp://a/d/* -xdstp://a/c/*", "EDS ack e2")
+	await(t, f, "the wait for d", func(s sidecar.Stats) bool { return s.Synced == 0 })
+	c.says("e3", hosts("a")) // a list asks for nothing more
+	c.hears("LEDS -xdstp://a/d/*", "EDS ack e3")
+	await(t, f, "sync", allSynced)
 }
 
 func TestASidecarAsksAsEnvoyDoes(t *testing.T) {

@@ -46,6 +46,7 @@ type Sidecar struct {
 	reconnected                                                       bool // an earlier stream was answered
 	responses                                                         uint32
 	missing                                                           [2]int32 // see missingOf
+	asked                                                             collections
 	status                                                            streamStatus
 	tables                                                            [NumTypes]*table
 	sotw                                                              *[NumTypes]sotwState // nil: delta
@@ -258,7 +259,7 @@ func (s *Sidecar) after(d time.Duration, do func(*Sidecar)) {
 
 // expect sets the timeout for the resources of a type.
 func (s *Sidecar) expect(t Type) {
-	if s.timerSet.has(t) || t == Collection {
+	if s.timerSet.has(t) {
 		return
 	}
 	s.timerSet.add(t)
