@@ -241,13 +241,13 @@ func TestMembersOfCollectionsAreTold(t *testing.T) {
 	c.hears("LEDS +xdstp://a/d/* -xdstp://a/c/*", "EDS ack e2")
 	c.says("g3", sidecar.Collection, "xdstp://a/d/*")
 	c.hears("LEDS ack g3")
-	close(told)
-	var all []string
-	for a := range told {
-		all = append(all, fmt.Sprint(a.Mark, " ", a.Removed))
+	require.Len(t, told, 4)
+	for _, want := range []string{
+		"2 false", "101 false", "2 true", "100 false", // a member, the first answer, a removal, another's first answer
+	} {
+		a := <-told
+		require.Equal(t, want, fmt.Sprint(a.Mark, " ", a.Removed))
 	}
-	require.Equal(t, []string{"2 false", "101 false", "2 true", "100 false"}, all,
-		"a member, the first answer with it, its removal, the first answer of another collection")
 }
 
 // TestSyncWaitsForMembers: a sidecar that has everything but the members of a collection has no
