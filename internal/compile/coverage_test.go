@@ -64,8 +64,8 @@ func hasEffect(verb meshlife.Verb, kind kinds.Kind) bool {
 	return kind != kinds.Namespace && kind != kinds.ProxyConfig // which no resource reads
 }
 
-// isRare tells that an effect may not show: inbound ports alone show what guards do, and the
-// simpler changes suffice; that the name of a slice counts is a case of its own
+// isRare tells that an effect may not show: inbound ports alone show what filters of policies do,
+// and the simpler changes suffice; that the name of a slice counts is a case of its own
 // (TestTheNameOfASliceCounts).
 func isRare(verb meshlife.Verb, kind kinds.Kind) bool {
 	if verb == meshlife.Rename && kind == kinds.EndpointSlice {

@@ -110,11 +110,11 @@ func (b unitBuilder) gatewaySlots(s *scope.Scope, port uint16, report func(sourc
 		return slots
 	}
 	in := listener.GatewayInput{
-		Name:   "0.0.0.0_" + portText(port),
-		Port:   port,
-		Chains: b.serverChains.List(open.chains),
-		Guard:  b.guard(s),
-		Common: b.common(s, model.ClientMode),
+		Name:        "0.0.0.0_" + portText(port),
+		Port:        port,
+		Chains:      b.serverChains.List(open.chains),
+		AuthFilters: b.authFiltersOf(s),
+		Common:      b.common(s, model.ClientMode),
 	}
 	if open.http {
 		in.RouteTable = "http." + portText(port)

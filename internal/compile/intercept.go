@@ -73,11 +73,11 @@ func (b unitBuilder) virtualInbound(
 		}
 	}
 	return listener.VirtualInboundInput{
-		Ports:      b.ports.List(named),
-		Undeclared: b.undeclared.List(undeclared),
-		Others:     others,
-		Guard:      b.guard(s),
-		Common:     common,
+		Ports:       b.ports.List(named),
+		Undeclared:  b.undeclared.List(undeclared),
+		Others:      others,
+		AuthFilters: b.authFiltersOf(s),
+		Common:      common,
 	}
 }
 

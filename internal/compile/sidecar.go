@@ -165,7 +165,7 @@ func (b unitBuilder) inboundPair(s *scope.Scope, in inbound) []slot {
 		return b.inbounds.get(listener.InboundInput{
 			InboundPort: port,
 			Bind:        model.OwnPod,
-			Guard:       b.guard(s),
+			AuthFilters: b.authFiltersOf(s),
 			Common:      b.common(s, model.ServerMode),
 		})
 	}}}

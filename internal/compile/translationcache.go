@@ -40,7 +40,7 @@ type translationCache struct {
 	filters      *memo[authz.Input]
 	nameTables   *memo[name.Input]
 	groups       *groups
-	guards       *guards
+	authFilters  *authFilterCache
 	memos        map[string]anyMemo // all of the above, by the kind of resource
 
 	domains      *model.Interner[string]
@@ -110,7 +110,7 @@ func newTranslationCache(store *resource.Store, refusals Refusals) *translationC
 	tc.preferZone = prefersClose(model.RegionLabel, model.ZoneLabel, model.SubzoneLabel)
 	tc.preferNode = prefersClose(model.RegionLabel, model.ZoneLabel, model.SubzoneLabel, model.HostnameLabel)
 	tc.groups = newGroups(tc)
-	tc.guards = newGuards()
+	tc.authFilters = newAuthFilterCache()
 	tc.clusterMemos()
 	tc.routeMemos()
 	tc.listenerMemos()
@@ -286,5 +286,5 @@ func (tc *translationCache) sweep(live *resource.Live, held map[*groupList]bool)
 		m.sweep(live)
 	}
 	tc.groups.sweep(tc.assignments.results, held)
-	tc.guards.sweep()
+	tc.authFilters.sweep()
 }

@@ -89,11 +89,11 @@ var harmless = map[string]string{
 	"outlook scope.ViewKey SharingKey.proxy":                "gateways share nothing",
 	"outlook scope.ViewKey SharingKey.settings.AllClusters": "only gateways have it, which share nothing",
 
-	"content content placeholders":      "of one name and bytes, all have placeholders or none",
-	"endpoint set groupKey subset":      "compiling from nothing goes wrong in the same way",
-	"equality listener.Common HTTP10":   "compiling from nothing goes wrong in the same way",
-	"equality listener.Filter Name":     "the type tells",
-	"equality listener.Guard ClosesTCP": "the filters of connections tell",
+	"content content placeholders":            "of one name and bytes, all have placeholders or none",
+	"endpoint set groupKey subset":            "compiling from nothing goes wrong in the same way",
+	"equality listener.Common HTTP10":         "compiling from nothing goes wrong in the same way",
+	"equality listener.Filter Name":           "the type tells",
+	"equality listener.AuthFilters ClosesTCP": "the filters of connections tell",
 
 	"list listener.Chain Closed":                  "a chain is closed if it has no targets",
 	"list listener.Chain OfMesh":                  "always false: listeners of service ports have no such chains",

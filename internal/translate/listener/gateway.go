@@ -15,7 +15,7 @@ import (
 // Connections in plaintext come to one chain. With TLS the server name tells chains apart. What no
 // chain takes is closed.
 func Gateway(in GatewayInput) *listenerv3.Listener {
-	common := in.Common.with(in.Guard)
+	common := in.Common.with(in.AuthFilters)
 	common.ofGateway = true
 	common.TrustDomains = nil // clients with a certificate may be of another mesh that is trusted
 	address, more := wildcardAddresses(common.Stack.GatewayWildcards(), in.Port)
@@ -75,7 +75,7 @@ func (in *GatewayInput) serverChain(server ServerChain, common Common) *listener
 	if server.RouteTable != "" && !server.Closed {
 		chain = in.http(server.RouteTable, common)
 	} else {
-		server.Closed = server.Closed || common.guard.closes()
+		server.Closed = server.Closed || common.authFilters.closes()
 		chain.Filters = server.filters(in.Name, common)
 	}
 	if server.TLS != nil && !server.Closed {
@@ -91,6 +91,6 @@ func (in *GatewayInput) http(table string, common Common) *listenerv3.FilterChai
 	manager.UseRemoteAddress = wrapperspb.Bool(true)
 	common.namesServer(manager, serverName)
 	behind(common.Topology, manager)
-	manager.HttpFilters = common.hearPeer(common.guard.http(common.httpFilters(false)))
+	manager.HttpFilters = common.hearPeer(common.authFilters.http(common.httpFilters(false)))
 	return httpChain(manager)
 }

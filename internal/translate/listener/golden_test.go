@@ -25,12 +25,12 @@ import (
 
 // goldenInput is a golden case: one of the inputs, written as people write it.
 type goldenInput struct {
-	Common  goldenCommon
-	Guard   *goldenGuard
-	HTTP    *listener.HTTPInput
-	Gateway *goldenGateway
-	Inbound *goldenInbound
-	TCP     *goldenTCP
+	Common      goldenCommon
+	AuthFilters *goldenAuthFilters
+	HTTP        *listener.HTTPInput
+	Gateway     *goldenGateway
+	Inbound     *goldenInbound
+	TCP         *goldenTCP
 	// VirtualInbound has the ports of Inbound, without Bind.
 	VirtualInbound  *goldenVirtual
 	VirtualOutbound *listener.VirtualOutboundInput
@@ -51,10 +51,10 @@ type goldenCommon struct {
 	TrustDomains         []string
 }
 
-// goldenGuard has a filter of requests and one of connections, both of which refuse all.
-type goldenGuard struct{ ClosesTCP bool }
+// goldenAuthFilters has a filter of requests and one of connections, both of which refuse all.
+type goldenAuthFilters struct{ ClosesTCP bool }
 
-func (g *goldenGuard) guard() *listener.Guard {
+func (g *goldenAuthFilters) filters() *listener.AuthFilters {
 	if g == nil {
 		return nil
 	}
@@ -63,7 +63,7 @@ func (g *goldenGuard) guard() *listener.Guard {
 		return []listener.Filter{{Name: name, Type: packed.GetTypeUrl(), Config: string(packed.GetValue())}}
 	}
 	nothing := &rbacv3.RBAC{}
-	return &listener.Guard{
+	return &listener.AuthFilters{
 		HTTP:      filter("envoy.filters.http.rbac", &httprbacv3.RBAC{Rules: nothing}),
 		TCP:       filter("envoy.filters.network.rbac", &tcprbacv3.RBAC{Rules: nothing, StatPrefix: "tcp."}),
 		ClosesTCP: g.ClosesTCP,
@@ -189,13 +189,13 @@ func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 		return listener.HTTP(*in.HTTP)
 	case in.Gateway != nil:
 		input := in.Gateway.input(common)
-		input.Guard = in.Guard.guard()
+		input.AuthFilters = in.AuthFilters.filters()
 		return listener.Gateway(input)
 	case in.Inbound != nil:
 		return listener.Inbound(listener.InboundInput{
 			InboundPort: in.Inbound.port(t),
 			Bind:        in.Inbound.Bind,
-			Guard:       in.Guard.guard(),
+			AuthFilters: in.AuthFilters.filters(),
 			Common:      common,
 		})
 	case in.VirtualInbound != nil:
@@ -205,11 +205,11 @@ func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 		}
 		list := model.NewInterner[listener.InboundPort]().List(ports)
 		return listener.VirtualInbound(listener.VirtualInboundInput{
-			Ports:      list,
-			Undeclared: model.NewInterner[listener.UndeclaredPort]().List(in.VirtualInbound.Undeclared),
-			Others:     in.VirtualInbound.Others,
-			Guard:      in.Guard.guard(),
-			Common:     common,
+			Ports:       list,
+			Undeclared:  model.NewInterner[listener.UndeclaredPort]().List(in.VirtualInbound.Undeclared),
+			Others:      in.VirtualInbound.Others,
+			AuthFilters: in.AuthFilters.filters(),
+			Common:      common,
 		})
 	case in.VirtualOutbound != nil:
 		in.VirtualOutbound.Common = common

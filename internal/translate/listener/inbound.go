@@ -24,7 +24,7 @@ const inboundRetries = 2
 // timeout to that, as in Istio: a client may open a connection long before it sends, and must not
 // lose HTTP by it. Workloads that speak first declare their port as TCP.
 func Inbound(in InboundInput) *listenerv3.Listener {
-	common := in.Common.inbound(in.Guard)
+	common := in.Common.inbound(in.AuthFilters)
 	l := &listenerv3.Listener{
 		Name:                             in.Name,
 		Address:                          pb.Address(in.Bind, in.Port),
@@ -86,7 +86,7 @@ func (in *InboundPort) http(common Common) *listenerv3.FilterChain {
 	manager.UseRemoteAddress = wrapperspb.Bool(false)
 	common.namesServer(manager, serverName)
 	common.clientCert(manager)
-	manager.HttpFilters = common.hearPeer(withDenyAll(in.Refuses, common.guard.http(common.httpFilters(false))))
+	manager.HttpFilters = common.hearPeer(withDenyAll(in.Refuses, common.authFilters.http(common.httpFilters(false))))
 	if in.Protocol == model.HTTP2 || in.Protocol == model.GRPC {
 		manager.Http2ProtocolOptions = &corev3.Http2ProtocolOptions{}
 	}
@@ -137,7 +137,7 @@ func (in *InboundPort) tcp(common Common) *listenerv3.FilterChain {
 		IdleTimeout:      pb.OptionalDuration(max(common.IdleTimeout, 0)),
 	}
 	common.logConnections(proxy)
-	if in.Refuses || common.guard.closes() {
+	if in.Refuses || common.authFilters.closes() {
 		proxy.StatPrefix, proxy.ClusterSpecifier = blackHole, &tcpv3.TcpProxy_Cluster{Cluster: blackHole}
 	}
 	handOn := networkFilter(tcpProxyFilter, proxy)

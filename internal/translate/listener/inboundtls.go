@@ -72,7 +72,7 @@ func (u Undeclared) chains(common Common) []*listenerv3.FilterChain {
 		ended := []*listenerv3.FilterChain{
 			ofMesh(common, handOn(u.RefusesTLS, mesh), protocolsOf(allTLS, meshProtocols())),
 		}
-		if common.guard.requests() && !u.RefusesTLS {
+		if common.authFilters.requests() && !u.RefusesTLS {
 			ended = []*listenerv3.FilterChain{
 				ofMesh(common, anyPort.http(mesh), requestProtocols()),
 				ofMesh(common, handOn(false, mesh), protocolsOf(allTLS, byteProtocols())),
@@ -91,7 +91,7 @@ func (u Undeclared) chains(common Common) []*listenerv3.FilterChain {
 // looksForRequests reports whether connections in plaintext are looked at for HTTP: policies about
 // requests want it, and the look for TLS waits for the client's first bytes already.
 func (u Undeclared) looksForRequests(common Common) bool {
-	return u.TakesTLS && !u.Refuses && common.guard.requests()
+	return u.TakesTLS && !u.Refuses && common.authFilters.requests()
 }
 
 // ofMesh limits a chain to connections in mutual TLS of the mesh that ask for one of the protocols,

@@ -35,8 +35,8 @@ type Common struct {
 	// Paths is what happens to paths of requests first.
 	Paths model.PathNormalization
 
-	// guard is that of the listener under way, if it has one.
-	guard *Guard
+	// authFilters are those of the listener under way; nil for none.
+	authFilters *AuthFilters
 	// reporter is the side of its calls that the listener under way is on.
 	reporter proxystats.Reporter
 	// ofMesh says that the chain under way is for connections in mutual TLS of the mesh.
@@ -128,9 +128,9 @@ type InboundPort struct {
 // InboundInput is a listener on the workload's own address for one of its ports.
 type InboundInput struct {
 	InboundPort
-	Bind   string // model.OwnPod or an IP
-	Guard  *Guard
-	Common *Common
+	Bind        string // model.OwnPod or an IP
+	AuthFilters *AuthFilters
+	Common      *Common
 }
 
 // VirtualInboundInput is the listener "virtualInbound", to which all calls to a workload are
@@ -139,10 +139,10 @@ type VirtualInboundInput struct {
 	Ports *model.List[InboundPort] // that services or the Sidecar name; no port twice
 	// Undeclared are ports that are not among Ports and have a mode of their own
 	// (PeerAuthentication.portLevelMtls); Others is for all that are in neither list.
-	Undeclared *model.List[UndeclaredPort]
-	Others     Undeclared
-	Guard      *Guard
-	Common     *Common
+	Undeclared  *model.List[UndeclaredPort]
+	Others      Undeclared
+	AuthFilters *AuthFilters
+	Common      *Common
 }
 
 // Undeclared is how connections are taken to ports that nobody names: as bytes, which are handed on
@@ -177,9 +177,9 @@ type GatewayInput struct {
 	RouteTable string // of HTTP in plaintext ("http.<port>"); empty for none
 	// Chains are for connections in TLS and for those that are not HTTP. There are none beside a
 	// RouteTable.
-	Chains *model.List[ServerChain]
-	Guard  *Guard
-	Common *Common
+	Chains      *model.List[ServerChain]
+	AuthFilters *AuthFilters
+	Common      *Common
 }
 
 // ServerChain is a filter chain of a gateway's listener: for some server names, or for all

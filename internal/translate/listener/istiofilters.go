@@ -97,7 +97,7 @@ func (c Common) connectionFilters(handOn ...*listenerv3.Filter) []*listenerv3.Fi
 	if config := c.istioStats(connectionMetrics()); config != nil {
 		handOn = append([]*listenerv3.Filter{networkFilter(statsFilter, config)}, handOn...)
 	}
-	filters := c.guard.tcp(handOn...)
+	filters := c.authFilters.tcp(handOn...)
 	if c.Metrics.IstioFilters && c.ofMesh {
 		filters = append([]*listenerv3.Filter{{
 			Name:       pb.ExchangeFilter,

@@ -44,16 +44,16 @@ func listenerFilter(name string, config proto.Message) *listenerv3.ListenerFilte
 	}
 }
 
-// with returns the Common, or the zero value for nil, for a listener with a guard.
-func (c *Common) with(guard *Guard) Common {
+// with returns the Common, or the zero value for nil, for a listener with these filters.
+func (c *Common) with(filters *AuthFilters) Common {
 	common := c.orZero()
-	common.guard = guard
+	common.authFilters = filters
 	return common
 }
 
 // inbound returns what with does, for a listener of calls to the workload.
-func (c *Common) inbound(guard *Guard) Common {
-	common := c.with(guard)
+func (c *Common) inbound(filters *AuthFilters) Common {
+	common := c.with(filters)
 	common.reporter = proxystats.Destination
 	return common
 }

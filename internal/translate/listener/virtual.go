@@ -58,7 +58,7 @@ func VirtualOutbound(in VirtualOutboundInput) *listenerv3.Listener {
 // is looked at only to tell TLS of the mesh, where that is taken: a client that waits for the
 // server to speak first would wait for ever.
 func VirtualInbound(in VirtualInboundInput) *listenerv3.Listener {
-	common := in.Common.inbound(in.Guard)
+	common := in.Common.inbound(in.AuthFilters)
 	l := &listenerv3.Listener{
 		Name:             VirtualInboundName,
 		TrafficDirection: corev3.TrafficDirection_INBOUND,
@@ -145,7 +145,7 @@ func ownPort(listener string, port uint32) *listenerv3.FilterChain {
 
 // opaque is a chain that hands bytes on to a cluster.
 func opaque(name, cluster string, common Common) *listenerv3.FilterChain {
-	if common.guard.closes() {
+	if common.authFilters.closes() {
 		cluster = blackHole
 	}
 	proxy := &tcpv3.TcpProxy{

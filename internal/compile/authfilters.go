@@ -10,44 +10,44 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// guards remembers the filters that policies come to, so that the classes which share policies
-// translate them once.
-type guards struct {
+// authFilterCache remembers the filters that policies come to, so that the classes which share
+// policies translate them once.
+type authFilterCache struct {
 	policies *model.Interner[authz.Policy]
 	tokens   *model.Interner[authz.Token]
-	made     map[guardKey]*listener.Guard
-	pool     *model.Pool[listener.Guard]
+	made     map[authFiltersKey]*listener.AuthFilters
+	pool     *model.Pool[listener.AuthFilters]
 }
 
-func newGuards() *guards {
-	return &guards{
+func newAuthFilterCache() *authFilterCache {
+	return &authFilterCache{
 		policies: model.NewInterner[authz.Policy](),
 		tokens:   model.NewInterner[authz.Token](),
-		made:     map[guardKey]*listener.Guard{},
-		pool:     model.NewPool[listener.Guard](),
+		made:     map[authFiltersKey]*listener.AuthFilters{},
+		pool:     model.NewPool[listener.AuthFilters](),
 	}
 }
 
-// sweep forgets all. Guards that listeners have stay canonical, and are found again.
-func (g *guards) sweep() { clear(g.made) }
+// sweep forgets all. AuthFilters that listeners have stay canonical, and are found again.
+func (c *authFilterCache) sweep() { clear(c.made) }
 
 // policyFilters is the name of the resource that the filters of requests of a class's policies are.
 // Each class with policies has one of this name, and classes with the same policies share it.
 const policyFilters = "lateen.policy-filters"
 
-// guardKey is policies, and whether the proxy takes filters of requests as a resource.
-type guardKey struct {
+// authFiltersKey is policies, and whether the proxy takes filters of requests as a resource.
+type authFiltersKey struct {
 	in    authz.Input
 	apart bool
 }
 
-// guard returns the filters of a class's policies; nil without policies.
-func (b unitBuilder) guard(s *scope.Scope) *listener.Guard {
+// authFiltersOf returns the filters of a class's policies; nil without policies.
+func (b unitBuilder) authFiltersOf(s *scope.Scope) *listener.AuthFilters {
 	in, any := b.policies(s)
 	if !any {
 		return nil
 	}
-	return b.guards.get(guardKey{in, s.Settings().FiltersApart})
+	return b.authFilters.get(authFiltersKey{in, s.Settings().FiltersApart})
 }
 
 // policySlots returns the filters of requests of a class that has them as a resource.
@@ -83,9 +83,9 @@ func (b unitBuilder) policies(s *scope.Scope) (in authz.Input, any bool) {
 	}
 	mesh := s.Mesh()
 	return authz.Input{
-		Policies:     b.guards.policies.List(list),
+		Policies:     b.authFilters.policies.List(list),
 		TrustDomains: b.domains.List(append([]string{mesh.TrustDomain}, mesh.TrustDomainAliases...)),
-		Tokens:       b.guards.tokens.List(tokens),
+		Tokens:       b.authFilters.tokens.List(tokens),
 		ClearsRoutes: len(tokens) > 0 && s.Type() == scope.Router,
 		Closed:       closed,
 	}, true
@@ -107,31 +107,31 @@ func tokensOf(s *scope.Scope) (rules []authz.Token, closed bool) {
 	return rules, closed
 }
 
-func (g *guards) get(k guardKey) *listener.Guard {
-	made, known := g.made[k]
+func (c *authFilterCache) get(k authFiltersKey) *listener.AuthFilters {
+	made, known := c.made[k]
 	if !known {
-		made = g.pool.Canonical(guardOf(k))
-		g.made[k] = made
+		made = c.pool.Canonical(makeAuthFilters(k))
+		c.made[k] = made
 	}
 	return made
 }
 
-func guardOf(k guardKey) *listener.Guard {
-	guard := &listener.Guard{ClosesTCP: authz.RefusesConnections(k.in)}
+func makeAuthFilters(k authFiltersKey) *listener.AuthFilters {
+	filters := &listener.AuthFilters{ClosesTCP: authz.RefusesConnections(k.in)}
 	if k.apart {
-		guard.Apart = policyFilters
+		filters.Apart = policyFilters
 	} else {
 		for _, f := range authz.HTTP(k.in) {
-			guard.HTTP = append(guard.HTTP, filterOf(f.GetName(), f.GetTypedConfig()))
+			filters.HTTP = append(filters.HTTP, filterOf(f.GetName(), f.GetTypedConfig()))
 		}
 	}
-	if guard.ClosesTCP {
-		return guard // there is nothing left for filters to decide on
+	if filters.ClosesTCP {
+		return filters // there is nothing left for filters to decide on
 	}
 	for _, f := range authz.TCP(k.in) {
-		guard.TCP = append(guard.TCP, filterOf(f.GetName(), f.GetTypedConfig()))
+		filters.TCP = append(filters.TCP, filterOf(f.GetName(), f.GetTypedConfig()))
 	}
-	return guard
+	return filters
 }
 
 func filterOf(name string, config *anypb.Any) listener.Filter {

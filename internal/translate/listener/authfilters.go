@@ -11,9 +11,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
-// Guard is the filters that decide on calls before they are handed on, canonical. A nil *Guard has
-// none.
-type Guard struct {
+// AuthFilters are the filters that decide on calls before they are handed on, canonical. A nil
+// *AuthFilters has none.
+type AuthFilters struct {
 	// HTTP are filters of requests, and TCP those of other connections, in their order.
 	HTTP, TCP []Filter
 	// Apart, unless it is empty, is the name of the resource (ECDS) that the filters of requests
@@ -34,15 +34,15 @@ type Filter struct {
 func (f Filter) config() *anypb.Any { return &anypb.Any{TypeUrl: f.Type, Value: []byte(f.Config)} }
 
 // http puts the filters of requests in front of others.
-func (g *Guard) http(filters []*hcmv3.HttpFilter) []*hcmv3.HttpFilter {
-	if g == nil {
+func (a *AuthFilters) http(filters []*hcmv3.HttpFilter) []*hcmv3.HttpFilter {
+	if a == nil {
 		return filters
 	}
-	if g.Apart != "" {
-		return slices.Insert(filters, 0, discovered(g.Apart))
+	if a.Apart != "" {
+		return slices.Insert(filters, 0, discovered(a.Apart))
 	}
-	own := make([]*hcmv3.HttpFilter, 0, len(g.HTTP)+len(filters))
-	for _, f := range g.HTTP {
+	own := make([]*hcmv3.HttpFilter, 0, len(a.HTTP)+len(filters))
+	for _, f := range a.HTTP {
 		own = append(own, &hcmv3.HttpFilter{
 			Name: f.Name, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: f.config()},
 		})
@@ -52,12 +52,12 @@ func (g *Guard) http(filters []*hcmv3.HttpFilter) []*hcmv3.HttpFilter {
 
 // tcp puts the filters of connections that are not HTTP in front of others, if they decide
 // anything.
-func (g *Guard) tcp(filters ...*listenerv3.Filter) []*listenerv3.Filter {
-	if g == nil || g.ClosesTCP {
+func (a *AuthFilters) tcp(filters ...*listenerv3.Filter) []*listenerv3.Filter {
+	if a == nil || a.ClosesTCP {
 		return filters
 	}
-	own := make([]*listenerv3.Filter, 0, len(g.TCP)+len(filters))
-	for _, f := range g.TCP {
+	own := make([]*listenerv3.Filter, 0, len(a.TCP)+len(filters))
+	for _, f := range a.TCP {
 		own = append(own, &listenerv3.Filter{
 			Name: f.Name, ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: f.config()},
 		})
@@ -80,10 +80,10 @@ func discovered(name string) *hcmv3.HttpFilter {
 }
 
 // requests reports whether there are filters of requests.
-func (g *Guard) requests() bool { return g != nil && (len(g.HTTP) > 0 || g.Apart != "") }
+func (a *AuthFilters) requests() bool { return a != nil && (len(a.HTTP) > 0 || a.Apart != "") }
 
 // closes reports whether connections that are not HTTP are closed.
-func (g *Guard) closes() bool { return g != nil && g.ClosesTCP }
+func (a *AuthFilters) closes() bool { return a != nil && a.ClosesTCP }
 
 // withDenyAll puts a filter in front of the others that answers every call with 403, "RBAC: access
 // denied", if calls are refused.
