@@ -53,7 +53,7 @@ func (b unitBuilder) forwardSlots(s *scope.Scope, host model.Host, endpointsOnly
 		return nil
 	}
 	rule := s.DestinationRule(svc)
-	var slots []slot
+	clusters := clusterBuilder{unitBuilder: b, scope: s, service: svc, endpointsOnly: endpointsOnly}
 	for _, f := range forwardsOf(svc, rule) {
 		in := b.outbound(s, svc, f.port, rule)
 		in.Forwarded, in.Subset, in.SubsetPolicy = true, f.subset.Name, f.subset.Policy
@@ -62,9 +62,9 @@ func (b unitBuilder) forwardSlots(s *scope.Scope, host model.Host, endpointsOnly
 		if in.Resolution == model.Passthrough {
 			in.Resolution, in.ForwardProxy = model.EDS, false
 		}
-		slots = b.clusterPair(slots, s, svc, f.port, in, f.subset.Labels, endpointsOnly)
+		clusters.add(f.port, in, f.subset.Labels)
 	}
-	return slots
+	return clusters.slots
 }
 
 // addForwards adds a chain for each destination of a server.

@@ -171,7 +171,8 @@ func TestUnitBuildersHoldNoSnapshotAndNoClass(t *testing.T) {
 	}
 	look(reflect.TypeFor[unitBuilder](), "compiler")
 	look(reflect.TypeFor[chainBuilder](), "chainBuilder")
-	look(reflect.TypeFor[serverChainBuilder](), "doorBuilder")
+	look(reflect.TypeFor[clusterBuilder](), "clusterBuilder")
+	look(reflect.TypeFor[serverChainBuilder](), "serverChainBuilder")
 }
 
 // Every field of a delta makes the classes be asked, unless no unit is known to read it or its

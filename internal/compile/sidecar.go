@@ -179,13 +179,13 @@ func (b unitBuilder) clusterSlots(s *scope.Scope, host model.Host, endpointsOnly
 		return nil
 	}
 	rule, named := s.DestinationRule(svc), s.Resolved(svc)
-	var slots []slot
+	clusters := clusterBuilder{unitBuilder: b, scope: s, service: svc, endpointsOnly: endpointsOnly}
 	for _, p := range svc.Ports {
 		if p.Protocol == model.UDP || named != svc && isServedBy(named, p) {
 			continue
 		}
 		in := b.outbound(s, svc, p, rule)
-		slots = b.clusterPair(slots, s, svc, p, in, model.Labels{}, endpointsOnly)
+		clusters.add(p, in, model.Labels{})
 		if rule == nil {
 			continue
 		}
@@ -194,10 +194,10 @@ func (b unitBuilder) clusterSlots(s *scope.Scope, host model.Host, endpointsOnly
 			subIn.Subset, subIn.SubsetPolicy = sub.Name, sub.Policy
 			subIn.Secured = hasCredential(s, subIn)
 			subIn.Endpoints = b.dnsEndpoints(svc, p, sub.Labels)
-			slots = b.clusterPair(slots, s, svc, p, subIn, sub.Labels, endpointsOnly)
+			clusters.add(p, subIn, sub.Labels)
 		}
 	}
-	return slots
+	return clusters.slots
 }
 
 // isServedBy reports whether requests to a port of another name of a service go to the service's
@@ -268,11 +268,20 @@ func (b unitBuilder) dnsEndpoints(
 	return b.endpoints.List(found)
 }
 
-// clusterPair adds a cluster and, if its endpoints are pushed, their assignment.
-func (b unitBuilder) clusterPair(
-	slots []slot, s *scope.Scope, svc *model.Service, p model.ServicePort, in cluster.OutboundInput,
-	subset model.Labels, endpointsOnly bool,
-) []slot {
+// clusterBuilder collects the clusters of a service with their endpoints. With endpointsOnly it
+// collects the endpoints alone.
+type clusterBuilder struct {
+	unitBuilder
+	scope         *scope.Scope
+	service       *model.Service
+	endpointsOnly bool
+	slots         []slot
+}
+
+// add adds the cluster of a port and, if its endpoints are pushed, their assignment. The endpoints
+// are those that the subset selects.
+func (c *clusterBuilder) add(p model.ServicePort, in cluster.OutboundInput, subset model.Labels) {
+	b, s, svc := c.unitBuilder, c.scope, c.service
 	policy := cluster.Effective(in.Policy, in.SubsetPolicy, in.Backend, in.Port)
 	if in.Backend != nil && cluster.Effective(in.Policy, in.SubsetPolicy, nil, in.Port).TLS == nil {
 		if name, holds := s.Presents(); name != "" {
@@ -287,13 +296,17 @@ func (b unitBuilder) clusterPair(
 	in.Exchange = s.Settings().IstioFilters && !in.Protocol.IsHTTP()
 	r := b.clusters.get(in)
 	if r == nil {
-		return slots
+		return
 	}
-	if !endpointsOnly {
-		slots = append(slots, slot{typ: resource.Cluster, name: r.Name(), get: func() *resource.Resource { return r }})
+	if !c.endpointsOnly {
+		c.slots = append(c.slots, slot{
+			typ:  resource.Cluster,
+			name: r.Name(),
+			get:  func() *resource.Resource { return r },
+		})
 	}
 	if !r.IsEDS() {
-		return slots
+		return
 	}
 	stack := s.Settings().Stack
 	key := groupKey{
@@ -310,12 +323,13 @@ func (b unitBuilder) clusterPair(
 	if !prefer.IsNone() {
 		key.marks = b.labels.List(prefer.Marks())
 		if keys := b.labels.List(prefer.Keys()); keys.Len() > 0 {
-			return append(slots, slot{typ: resource.Endpoint, name: r.Name(), vary: func() *varied {
+			c.slots = append(c.slots, slot{typ: resource.Endpoint, name: r.Name(), vary: func() *varied {
 				return &varied{key: assignment(), keys: keys}
 			}})
+			return
 		}
 	}
-	return append(slots, slot{
+	c.slots = append(c.slots, slot{
 		typ:  resource.Endpoint,
 		name: r.Name(),
 		get:  func() *resource.Resource { return b.assignments.get(assignment()) },
