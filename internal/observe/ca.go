@@ -55,22 +55,27 @@ func newCA(f promauto.Factory, now func() time.Time) CA {
 		RootWrites: counters(f, "lateen_ca_root_writes_total",
 			"ConfigMaps with the roots of the mesh that were to be written.", "result"),
 	}
-	until(f, issued+"root_cert_expiry_seconds", "Seconds until the root expires.", c.RootExpiry, now)
-	until(f, issued+"cert_chain_expiry_seconds", "Seconds until the authority's own certificate expires.",
-		c.ChainExpiry, now)
+	f.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: issued + "root_cert_expiry_seconds",
+		Help: "Seconds until the root expires.",
+	}, until(c.RootExpiry, now))
+	f.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: issued + "cert_chain_expiry_seconds",
+		Help: "Seconds until the authority's own certificate expires.",
+	}, until(c.ChainExpiry, now))
 	for _, result := range []string{"written", "gone", "error"} {
 		c.RootWrites.WithLabelValues(result)
 	}
 	return c
 }
 
-// until registers a gauge of the seconds from now until the time in another; 0 if that has none.
-func until(f promauto.Factory, name, help string, at prometheus.Gauge, now func() time.Time) {
-	f.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
+// until returns the seconds from now until the time in a gauge; 0 if that has none.
+func until(at prometheus.Gauge, now func() time.Time) func() float64 {
+	return func() float64 {
 		var m dto.Metric
 		if err := at.Write(&m); err != nil || m.GetGauge().GetValue() == 0 {
 			return 0
 		}
 		return m.GetGauge().GetValue() - float64(now().Unix())
-	})
+	}
 }

@@ -45,27 +45,30 @@ func (c *Counter) Value() uint64 { return c.n.Load() }
 // another one: whoever counts keeps it.
 func (r *Registry) Counter(name, help string, labels ...string) *Counter {
 	c := &Counter{}
-	r.add(name, help, "counter", labels, func() float64 { return float64(c.Value()) })
+	r.add(family{name: name, help: help, kind: "counter"}, sample{
+		labels: encode(labels),
+		value:  func() float64 { return float64(c.Value()) },
+	})
 	return c
 }
 
 // Gauge registers a value that is asked for whenever somebody reads the metrics.
 func (r *Registry) Gauge(name, help string, value func() float64, labels ...string) {
-	r.add(name, help, "gauge", labels, value)
+	r.add(family{name: name, help: help, kind: "gauge"}, sample{encode(labels), value})
 }
 
 // CounterFunc is as Gauge, of a value that only grows.
 func (r *Registry) CounterFunc(name, help string, value func() float64, labels ...string) {
-	r.add(name, help, "counter", labels, value)
+	r.add(family{name: name, help: help, kind: "counter"}, sample{encode(labels), value})
 }
 
-func (r *Registry) add(name, help, kind string, labels []string, value func() float64) {
+// add adds a sample to the family of that name, which it registers the first time.
+func (r *Registry) add(f family, s sample) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := sample{labels: encode(labels), value: value}
-	at, found := r.find(name)
+	at, found := r.find(f.name)
 	if !found {
-		r.families = slices.Insert(r.families, at, &family{name: name, help: help, kind: kind})
+		r.families = slices.Insert(r.families, at, &f)
 	}
 	r.families[at].samples = append(r.families[at].samples, s)
 }
