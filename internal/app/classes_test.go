@@ -31,7 +31,7 @@ const together = 250
 
 // BenchmarkClasses takes 400 classes of a large estate to the next generation, from an object that
 // changed to their new states, and connects all of them to a new compiler. Of the time that a
-// change takes it tells what the world took, and what the processors spent, on garbage collection
+// change takes it tells what the state took, and what the processors spent, on garbage collection
 // too.
 func BenchmarkClasses(b *testing.B) {
 	for _, services := range []int{400, 4000} {

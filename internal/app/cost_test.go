@@ -221,7 +221,7 @@ const levelsMore = 4 << 10
 // All that can be counted is exactly equal.
 //
 // Bytes allocated are equal but for the depth of persistent trees, which is the logarithm of what
-// they hold: a path in each index of the world that changes, and in the part of the sets that
+// they hold: a path in each index of the state that changes, and in the part of the sets that
 // classes share.
 //
 // Under the race detector the larger mesh is of 2,000 services, and bytes allocated are not

@@ -18,8 +18,8 @@ const (
 	bytesOfPolicies   = 6 << 10 // of a VirtualService and a DestinationRule
 )
 
-// TestALargeEstateCostsLittle lets 200 namespaces with 4,000 services and 30,000 pods through
-// ingest and world, and measures what stays.
+// TestALargeEstateCostsLittle converts 200 namespaces with 4,000 services and 30,000 pods,
+// applies them to the state, and measures what stays.
 func TestALargeEstateCostsLittle(t *testing.T) {
 	if testing.Short() || raced {
 		t.Skip("measures memory")

@@ -34,7 +34,7 @@ const bytesOfAPod = 500
 
 // TestAPodOfAClusterCostsLittle lets a source read 10,000 Pods as an API server shows them into a
 // whole control plane, and measures what stays in its heap of each: all that the source remembers
-// of it, its Workload, and its places in the world's indexes. What Pods share with their replicas
+// of it, its Workload, and its places in the state's indexes. What Pods share with their replicas
 // counts once, however often garbage is collected while they come. No Service has them as
 // endpoints; those are measured with the estate.
 func TestAPodOfAClusterCostsLittle(t *testing.T) {

@@ -200,7 +200,7 @@ type cost struct {
 	// Hits and Misses of the memo: a miss is a resource that was translated and encoded. Equal of
 	// the misses came to bytes that were there.
 	Hits, Misses, Equal uint64
-	// Lookups are entries of the world's indexes that were looked at.
+	// Lookups are entries of the state's indexes that were looked at.
 	Lookups            uint64
 	Units, Evaluations uint64
 	Edits              uint64 // of sets

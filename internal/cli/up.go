@@ -153,7 +153,7 @@ type mesh struct {
 	agents          *agents.Authority // nil: in plaintext
 	runtime         *local.Runtime
 	plane           plane
-	world           func() *state.Snapshot // nil with a separate control plane
+	snapshot        func() *state.Snapshot // nil with a separate control plane
 	notices         chan local.Notice
 	problems        chan problemChange
 	observer        *observe.Options // nil without --observe
@@ -292,7 +292,7 @@ func (m *mesh) assemble(r local.Options, settings config.Config) error {
 		}, ProxyDrain: local.ListenerDrain, Log: m.log, Version: version, Pods: true,
 		Problems: m.problemsChanged,
 	})
-	m.plane, m.world = pipeline, pipeline.Snapshot
+	m.plane, m.snapshot = pipeline, pipeline.Snapshot
 	return nil
 }
 

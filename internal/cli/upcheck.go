@@ -49,7 +49,7 @@ func (m *mesh) check(ctx context.Context) error {
 		return m.notReady(s)
 	}
 	m.table(s)
-	targets := checkTargets(s.LoadBalancers, m.world())
+	targets := checkTargets(s.LoadBalancers, m.snapshot())
 	if len(targets) == 0 {
 		m.out.Line("%s: no VirtualService is bound to a Gateway that is open: there is nothing to ask for", m.o.dir)
 		return errFailed

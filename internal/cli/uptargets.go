@@ -13,13 +13,13 @@ import (
 type target struct{ url, host, path string }
 
 // checkTargets returns the paths of routes for hosts that are served at a gateway's port.
-func checkTargets(entrances []local.LoadBalancer, w *state.Snapshot) []target {
+func checkTargets(balancers []local.LoadBalancer, w *state.Snapshot) []target {
 	var targets []target
-	for _, e := range entrances {
-		if !e.Address.IsValid() || !e.HTTP {
+	for _, lb := range balancers {
+		if !lb.Address.IsValid() || !lb.HTTP {
 			continue
 		}
-		at := portOf(w, e)
+		at := portOf(w, lb)
 		for vs := range w.VirtualServices() {
 			for _, name := range vs.Gateways {
 				host, ok := hostAt(w.Gateway(name), at, vs)
@@ -27,7 +27,7 @@ func checkTargets(entrances []local.LoadBalancer, w *state.Snapshot) []target {
 					continue
 				}
 				for _, path := range pathsOf(vs, name, at.Port) {
-					targets = append(targets, target{url: e.URL(), host: callable(host), path: path})
+					targets = append(targets, target{url: lb.URL(), host: callable(host), path: path})
 				}
 				break
 			}
@@ -36,11 +36,11 @@ func checkTargets(entrances []local.LoadBalancer, w *state.Snapshot) []target {
 	return targets
 }
 
-// portOf returns the Service port of an entry point, or a zero one.
-func portOf(w *state.Snapshot, e local.LoadBalancer) model.ServicePort {
-	for svc := range w.Claims(model.Resolve(e.Service, e.Namespace, w.Mesh.Domain)) {
+// portOf returns the Service port of a load balancer, or a zero one.
+func portOf(w *state.Snapshot, lb local.LoadBalancer) model.ServicePort {
+	for svc := range w.Claims(model.Resolve(lb.Service, lb.Namespace, w.Mesh.Domain)) {
 		for _, p := range svc.Ports {
-			if p.Name == e.Port {
+			if p.Name == lb.Port {
 				return p
 			}
 		}

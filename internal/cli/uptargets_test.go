@@ -46,8 +46,8 @@ func TestACheckAsksForWhatTheGatewayPromises(t *testing.T) {
 		HTTP: []*model.HTTPRoute{path("/b")}})
 	w, _ := state.NewWriter().Apply(updates)
 
-	entrance := local.LoadBalancer{Namespace: "default", Service: "gw", Port: "http",
+	balancer := local.LoadBalancer{Namespace: "default", Service: "gw", Port: "http",
 		Address: netip.MustParseAddrPort("127.0.0.1:8080"), HTTP: true}
 	require.Equal(t, []target{{url: "http://127.0.0.1:8080", host: "shop.example.com", path: "/a"}},
-		checkTargets([]local.LoadBalancer{entrance}, w))
+		checkTargets([]local.LoadBalancer{balancer}, w))
 }

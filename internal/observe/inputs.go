@@ -87,7 +87,7 @@ type Mesh struct {
 
 func newMesh(f promauto.Factory) Mesh {
 	return Mesh{
-		Generation: gauge(f, "lateen_generation", "Number of the latest generation of the world."),
+		Generation: gauge(f, "lateen_generation", "Number of the latest generation of the mesh."),
 		Debounce: histogram(f, "pilot_debounce_time",
 			"Delay in seconds between the first change of a batch and its end.",
 			.01, .1, .5, 1, 3, 5, 10, 20, 30),

@@ -13,7 +13,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/golden"
 )
 
-func TestWeather(t *testing.T) {
+func TestDebounceScenarioCountsOneArrivalPerWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newFake().options(load.Shape{Namespaces: 2, Services: 12, VirtualServices: 2}, 3)
 		s, err := DebounceScenario(o, 2*time.Second)
@@ -30,7 +30,7 @@ func TestWeather(t *testing.T) {
 	})
 }
 
-func TestWeatherThatCannotBeIsTold(t *testing.T) {
+func TestDebounceScenarioRefusesImpossibleStorms(t *testing.T) {
 	o := newFake().options(load.Shape{Namespaces: 2, Services: 12, VirtualServices: 2}, 3)
 	_, err := DebounceScenario(o, time.Millisecond)
 	require.ErrorContains(t, err, "storms of 1ms: want a second at least")

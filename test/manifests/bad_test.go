@@ -106,7 +106,7 @@ func TestABadObjectHarmsNobody(t *testing.T) {
 	})
 }
 
-// richObjects are the objects of the golden cases of ingest, in a namespace of their own.
+// richObjects are the objects of the golden cases of the conversion, in a namespace of their own.
 func richObjects(t *testing.T) []map[string]any {
 	cases, err := filepath.Glob("../../internal/api/convert/testdata/*.yaml")
 	require.NoError(t, err)

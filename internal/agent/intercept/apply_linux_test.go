@@ -224,7 +224,7 @@ func TestConnectionsGoWhereTheRulesSay(t *testing.T) {
 			require.Equal(t, "peer :80", pod.ask(1337, "tcp", of.peer+":80"), "the proxy itself")
 			require.Equal(t, "application :8080", pod.ask(application, "tcp", of.loopback+":8080"))
 			require.Equal(t, "application :8080", pod.ask(application, "tcp", of.pod+":8080"), "it calls itself")
-			require.Equal(t, "proxy :15006", pod.ask(1337, "tcp", of.pod+":8080"), "in through the front door")
+			require.Equal(t, "proxy :15006", pod.ask(1337, "tcp", of.pod+":8080"), "by its own inbound listener")
 			if of.inside != "" {
 				require.Equal(t, "application :8080", pod.ask(1337, "tcp", of.pod+":8080", of.inside),
 					"the proxy hands on what came in")

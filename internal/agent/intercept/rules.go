@@ -139,8 +139,8 @@ func outbound(o Options, f family) []rule {
 
 // byCaller tells the proxy's connections from the application's.
 func byCaller(o Options, f family) []rule {
-	// The proxy calls its own application by an address of the Pod, as any other of the service's:
-	// in through the front door.
+	// The proxy calls its own application by an address of the Pod, as any other of the service's,
+	// so that the call passes its own inbound listener.
 	own := rule{
 		out: "lo", protocol: "tcp", to: f.loopback, notTo: true, notPorts: []uint16{o.TunnelPort},
 		do: to(o.InboundPort),

@@ -110,8 +110,8 @@ func (f fields) ignore(names ...string) {
 	}
 }
 
-// rest reports what nobody has taken.
-func (f fields) rest() {
+// reportUnread reports the fields that nobody has taken.
+func (f fields) reportUnread() {
 	for _, name := range slices.Sorted(maps.Keys(f.in)) {
 		f.r.leaves(f.at(name), f.in[name])
 	}

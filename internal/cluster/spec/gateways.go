@@ -69,11 +69,11 @@ func (r *Reader) gatewayValues(f fields) {
 			"labels", "labels")
 		cpu := of.below("cpu")
 		cpu.to(g.Values, "targetAverageUtilization", "autoscaling.targetCPUUtilizationPercentage")
-		cpu.rest()
+		cpu.reportUnread()
 		of.ignore("name")
-		of.rest()
+		of.reportUnread()
 	}
-	f.rest()
+	f.reportUnread()
 }
 
 // profile is one of istioctl's: the gateways and values that it adds.

@@ -23,7 +23,7 @@ func (r *Reader) controlPlane(in map[string]any) {
 		r.mesh(object(mesh))
 	}
 	spec := f.below("spec")
-	f.rest()
+	f.reportUnread()
 	spec.note("without effect: Lateen has versions of its own", "version")
 	spec.note("without effect: there are no profiles of Maistra", "profiles")
 	if mode := spec.text("mode"); mode != "" && mode != "MultiTenant" && mode != "ClusterWide" {
@@ -39,8 +39,8 @@ func (r *Reader) controlPlane(in map[string]any) {
 	r.addons(spec.below("addons"))
 	cluster := spec.below("cluster")
 	cluster.to(r.values, "name", "global.multiCluster.clusterName", "network", "global.network")
-	cluster.rest()
-	spec.rest()
+	cluster.reportUnread()
+	spec.reportUnread()
 }
 
 // mesh adds to the mesh configuration.
@@ -61,21 +61,21 @@ func (r *Reader) runtime(f fields) {
 	})
 	metadata := pod.below("metadata")
 	metadata.to(r.values, "labels", "pilot.podLabels", "annotations", "pilot.podAnnotations")
-	metadata.rest()
+	metadata.reportUnread()
 	pod.to(r.values, "nodeSelector", "pilot.nodeSelector", "tolerations", "pilot.tolerations",
 		"affinity", "pilot.affinity", "priorityClassName", "global.priorityClassName")
-	pod.rest()
+	pod.reportUnread()
 	container.to(r.values, "env", "pilot.env", "resources", "pilot.resources",
 		"imagePullPolicy", "global.imagePullPolicy")
 	container.note("without effect: it names istiod's image; want --image", "image", "imageName", "imageRegistry",
 		"imageTag")
-	container.rest()
-	pilot.rest()
+	container.reportUnread()
+	pilot.reportUnread()
 	for _, name := range []string{"kiali", "prometheus", "grafana", "tracing", "tracing.jaeger"} {
 		components.note(noAddons, name)
 	}
-	components.rest()
-	f.rest()
+	components.reportUnread()
+	f.reportUnread()
 }
 
 // replicaPaths are where values say how many replicas run.
@@ -90,8 +90,8 @@ func (f fields) replicas(values map[string]any, to replicaPaths) {
 		f.to(values, "replicas", to.count)
 	}
 	scaling.to(values, "minReplicas", to.least, "maxReplicas", to.most, "targetCPUUtilizationPercentage", to.cpu)
-	scaling.rest()
-	f.rest()
+	scaling.reportUnread()
+	f.reportUnread()
 }
 
 // maistraGateways reads the gateways, which are there unless they are turned off.
@@ -115,8 +115,8 @@ func (r *Reader) maistraGateways(f fields) {
 	if route.bool("enabled", false) {
 		r.note(route.at("enabled"), true, "without effect: no Routes of OpenShift are made")
 	}
-	route.rest()
-	f.rest()
+	route.reportUnread()
+	f.reportUnread()
 }
 
 func (r *Reader) maistraGateway(g *gateway, f fields) {
@@ -126,10 +126,10 @@ func (r *Reader) maistraGateway(g *gateway, f fields) {
 	service := f.below("service")
 	metadata := service.below("metadata")
 	metadata.to(g.Values, "labels", "labels", "annotations", "service.annotations")
-	metadata.rest()
+	metadata.reportUnread()
 	service.to(g.Values, "type", "service.type", "ports", "service.ports", "loadBalancerIP",
 		"service.loadBalancerIP", "externalTrafficPolicy", "service.externalTrafficPolicy")
-	service.rest()
+	service.reportUnread()
 	runtime := f.below("runtime")
 	runtime.below("deployment").replicas(g.Values, replicaPaths{
 		enabled: "autoscaling.enabled", count: "replicaCount", least: "autoscaling.minReplicas",
@@ -137,9 +137,9 @@ func (r *Reader) maistraGateway(g *gateway, f fields) {
 	})
 	container := runtime.below("container")
 	container.to(g.Values, "resources", "resources", "env", "env")
-	container.rest()
-	runtime.rest()
-	f.rest()
+	container.reportUnread()
+	runtime.reportUnread()
+	f.reportUnread()
 }
 
 // general reads the log levels.
@@ -153,11 +153,11 @@ func (r *Reader) general(f fields) {
 		levels.note("without effect: Lateen has one log level, that of default", scope)
 	}
 	logging.to(r.values, "logAsJSON", "global.logAsJson")
-	logging.rest()
+	logging.reportUnread()
 	if messages, set := f.take("validationMessages"); set {
 		r.note(f.at("validationMessages"), messages, "done otherwise: the condition Accepted says what is wrong")
 	}
-	f.rest()
+	f.reportUnread()
 }
 
 // maistraProxy reads what all proxies have.
@@ -166,8 +166,8 @@ func (r *Reader) maistraProxy(f fields) {
 	file := accessLog.below("file")
 	file.to(r.values, "name", "meshConfig.accessLogFile", "format", "meshConfig.accessLogFormat",
 		"encoding", "meshConfig.accessLogEncoding")
-	file.rest()
-	accessLog.rest()
+	file.reportUnread()
+	accessLog.reportUnread()
 	logging := f.below("logging")
 	logging.to(r.values, "level", "global.proxy.logLevel")
 	if levels := logging.below("componentLevels"); len(levels.in) > 0 {
@@ -177,7 +177,7 @@ func (r *Reader) maistraProxy(f fields) {
 		}
 		put(r.values, "global.proxy.componentLogLevel", strings.Join(all, ","))
 	}
-	logging.rest()
+	logging.reportUnread()
 	injection := f.below("injection")
 	if injection.has("autoInject") {
 		policy := "disabled"
@@ -186,15 +186,15 @@ func (r *Reader) maistraProxy(f fields) {
 		}
 		put(r.values, "global.proxy.autoInject", policy)
 	}
-	injection.rest()
+	injection.reportUnread()
 	runtime := f.below("runtime")
 	container := runtime.below("container")
 	container.to(r.values, "resources", "global.proxy.resources", "imagePullPolicy", "global.imagePullPolicy")
-	container.rest()
-	runtime.rest()
+	container.reportUnread()
+	runtime.reportUnread()
 	f.to(r.values, "concurrency", "meshConfig.defaultConfig.concurrency")
 	r.networking(f.below("networking"))
-	f.rest()
+	f.reportUnread()
 }
 
 // networking reads which connections go through proxies.
@@ -219,30 +219,30 @@ func (r *Reader) networking(f fields) {
 		}
 	}
 	out.to(r.values, "policy", "meshConfig.outboundTrafficPolicy.mode")
-	in.rest()
-	out.rest()
-	traffic.rest()
+	in.reportUnread()
+	out.reportUnread()
+	traffic.reportUnread()
 	initialization := f.below("initialization")
 	initialization.note(noPlugin, "type")
-	initialization.rest()
-	f.rest()
+	initialization.reportUnread()
+	f.reportUnread()
 }
 
 // security reads the trust domain and what proxies speak.
 func (r *Reader) security(f fields) {
 	trust := f.below("trust")
 	trust.to(r.values, "domain", "meshConfig.trustDomain", "additionalDomains", "meshConfig.trustDomainAliases")
-	trust.rest()
+	trust.reportUnread()
 	plane := f.below("dataPlane")
 	plane.to(r.values, "automtls", "meshConfig.enableAutoMtls")
 	r.spec.Strict = plane.bool("mtls", r.spec.Strict)
-	plane.rest()
+	plane.reportUnread()
 	control := f.below("controlPlane")
 	if !control.bool("mtls", true) {
 		r.note(control.at("mtls"), false, "without effect: proxies always reach the control plane by TLS")
 	}
-	control.rest()
-	f.rest()
+	control.reportUnread()
+	f.reportUnread()
 }
 
 // tracing reads the tracer. None is what Lateen does without it.
@@ -250,7 +250,7 @@ func (r *Reader) tracing(f fields) {
 	if kind := f.text("type"); kind != "" && kind != "None" {
 		r.note(f.at("type"), kind, "not installed: want meshConfig.extensionProviders and a Telemetry")
 	}
-	f.rest()
+	f.reportUnread()
 }
 
 // addons reports those that are turned on. None is installed.
@@ -264,7 +264,7 @@ func (r *Reader) addons(f fields) {
 		if !on {
 			clear(of.in) // what an addon that is off would have
 		}
-		of.rest()
+		of.reportUnread()
 	}
 }
 
@@ -284,7 +284,7 @@ func (r *Reader) memberRoll(in map[string]any) {
 		r.spec.Namespace = namespace
 	}
 	spec := f.below("spec")
-	f.rest()
+	f.reportUnread()
 	if r.members == nil {
 		r.members = &members{}
 	}
@@ -298,7 +298,7 @@ func (r *Reader) memberRoll(in map[string]any) {
 		r.members.names = append(r.members.names, name)
 	}
 	r.members.selectors = append(r.members.selectors, spec.list("memberSelectors")...)
-	spec.rest()
+	spec.reportUnread()
 }
 
 // applyMembers makes the members the scope of discovery, together with the root namespace.

@@ -17,7 +17,7 @@ func (r *Reader) operator(object map[string]any) {
 	r.profile = cmp.Or(r.profile, "default") // as in istioctl
 	spec := f.below("spec")
 	r.operatorSpec(spec)
-	f.rest()
+	f.reportUnread()
 }
 
 // operatorSpec reads the fields of an IstioOperator's spec, which --set may name too.
@@ -65,10 +65,10 @@ func (r *Reader) components(f fields) {
 		r.spec.Namespace = namespace
 	}
 	r.pilotResources(pilot.below("k8s"))
-	pilot.rest()
+	pilot.reportUnread()
 	base := f.below("base")
 	r.spec.SkipKinds = r.spec.SkipKinds || !base.bool("enabled", true)
-	base.rest()
+	base.reportUnread()
 	for _, c := range []struct{ list, name string }{
 		{"ingressGateways", ingressGateway}, {"egressGateways", egressGateway},
 	} {
@@ -81,7 +81,7 @@ func (r *Reader) components(f fields) {
 			r.note(of.at("enabled"), true, elsewhere[name])
 		}
 	}
-	f.rest()
+	f.reportUnread()
 }
 
 // pilotResources reads the resources of the control plane.
@@ -95,10 +95,10 @@ func (r *Reader) pilotResources(f fields) {
 	strategy := f.below("strategy")
 	rolling := strategy.below("rollingUpdate")
 	rolling.to(pilot, "maxSurge", "rollingMaxSurge", "maxUnavailable", "rollingMaxUnavailable")
-	rolling.rest()
-	strategy.rest()
+	rolling.reportUnread()
+	strategy.reportUnread()
 	f.to(r.values, "priorityClassName", "global.priorityClassName", "imagePullPolicy", "global.imagePullPolicy")
-	f.rest()
+	f.reportUnread()
 	if len(pilot) > 0 {
 		r.values["pilot"] = merge(object(r.values["pilot"]), pilot)
 	}
@@ -113,7 +113,7 @@ func (r *Reader) scaling(f fields, values map[string]any, prefix string) {
 			"behavior", prefix+".autoscaleBehavior")
 	}
 	f.ignore("scaleTargetRef")
-	f.rest()
+	f.reportUnread()
 }
 
 // environment reads a list of variables.
@@ -124,7 +124,7 @@ func (r *Reader) environment(f fields, values map[string]any) {
 		if value, set := of.take("value"); set && name != "" {
 			put(values, "env", merge(object(values["env"]), map[string]any{name: value}))
 		}
-		of.rest()
+		of.reportUnread()
 	}
 }
 
@@ -144,9 +144,9 @@ func (r *Reader) componentGateway(f fields, standard string) {
 	service.to(g.Values, "type", "service.type", "ports", "service.ports", "loadBalancerIP",
 		"service.loadBalancerIP", "loadBalancerSourceRanges", "service.loadBalancerSourceRanges",
 		"externalTrafficPolicy", "service.externalTrafficPolicy", "externalIPs", "service.externalIPs")
-	service.rest()
-	k8s.rest()
-	f.rest()
+	service.reportUnread()
+	k8s.reportUnread()
+	f.reportUnread()
 	if strings.Contains(standard, "egress") {
 		if at(g.Values, "service.type") == nil {
 			put(g.Values, "service.type", "ClusterIP")

@@ -31,9 +31,9 @@ type LoopOptions struct {
 	Batched func(BatchStats)
 	// Arrived is told of each change as it comes.
 	Arrived func(source.Change)
-	// Applied is told of the changes of each batch to objects whose status is written, once they
-	// are published and what is wrong with them is known; of none, when there were none, or only
-	// reports of a source have changed what is wrong. It may be nil.
+	// Applied gets the changes of each batch to objects whose status is written, after Publish and
+	// after the checks. It gets none if the batch has none, or if only reports of a source have
+	// changed the problems. It may be nil.
 	Applied  func([]source.Change)
 	Problems *validate.ProblemStore
 	Logger   *slog.Logger
@@ -197,7 +197,7 @@ func (l *Loop) move(places []source.Place) {
 func (l *Loop) converted(c source.Change, r convert.Result) {
 	l.o.Problems.NoteOrigin(c)
 	l.grace.converted(c.Key, r)
-	l.o.Problems.SetIngest(c.Key, r.Problems)
+	l.o.Problems.SetConversion(c.Key, r.Problems)
 }
 
 // selectorOf is what a Service selects, be that applied or about to be; nothing if there is no such

@@ -351,7 +351,7 @@ func TestWhatFollowsWithinAMomentWaitsForAMoment(t *testing.T) {
 }
 
 // "kubectl replace" deletes an object and creates it again.
-func TestWhatGoesMayComeBack(t *testing.T) {
+func TestRemovedServiceThatReturnsIsPublishedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, early)
 		r.sink(source.Event{Changes: []source.Change{service("a", 80)}, Synced: true})

@@ -254,7 +254,7 @@ func TestEveryMethodIsOneOfThree(t *testing.T) {
 			fields = append(fields, f.Name)
 		}
 	}
-	require.ElementsMatch(t, []string{"Evaluations", "Cache", "Reads"}, fields, "only Scope reads world and class")
+	require.ElementsMatch(t, []string{"Evaluations", "Cache", "Reads"}, fields, "only Scope reads snapshot and class")
 }
 
 // Two classes of which the ReadSet says that they are answered the same are answered the same, by
@@ -262,7 +262,7 @@ func TestEveryMethodIsOneOfThree(t *testing.T) {
 func TestNoMethodReadsMoreThanItRecords(t *testing.T) {
 	differ := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
-		snap, present := drawWorld(t)
+		snap, present := drawState(t)
 		classifier := scope.NewClassifier()
 		var classes []scope.Class
 		for _, p := range proxies() {
@@ -320,7 +320,7 @@ func saysSame(by sort, asked, other *scope.Scope) bool {
 	}
 }
 
-func drawWorld(t *rapid.T) (*state.Snapshot, []model.Object) {
+func drawState(t *rapid.T) (*state.Snapshot, []model.Object) {
 	h := meshlife.NewHistory()
 	var present []model.Object
 	writer := state.NewWriter()

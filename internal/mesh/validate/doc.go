@@ -1,6 +1,6 @@
 // Package validate checks objects against each other and keeps every current problem.
 //
-//	Snapshot, Delta ─► Checker.Check ─► ProblemStore ◄─ Report, SetIngest, Conflicts
+//	Snapshot, Delta ─► Checker.Check ─► ProblemStore ◄─ Report, SetConversion, Conflicts
 //
 // Sources report what they could not read, the conversion what it refused, and compile what
 // conflicts.
@@ -9,5 +9,5 @@
 // Gateway is missing: no object shows that by itself, so the conversion cannot report it. The cost
 // of a check follows the Delta.
 //
-// It may import api/kinds, source, model and mesh/state.
+// It may import api/kinds, source, api/model and mesh/state.
 package validate

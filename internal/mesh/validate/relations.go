@@ -173,7 +173,7 @@ func checkDestination(
 	snap *state.Snapshot, v *model.VirtualService, d model.Destination, path string,
 ) []source.Problem {
 	if d.Host == "" {
-		return nil // ingest said so
+		return nil // the conversion said so
 	}
 	s := calledFrom(v.Namespace, snap.Claims(d.Host))
 	if s == nil {

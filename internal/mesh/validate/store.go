@@ -25,9 +25,9 @@ type ProblemStore struct {
 
 // subject is what is wrong with one object.
 type subject struct {
-	ingest    []*source.Tallied
+	converted []*source.Tallied                  // from its conversion
 	relations map[string][]*source.Tallied       // from checks between objects, by aspect
-	conflicts map[source.Problem]*source.Tallied // from views
+	conflicts map[source.Problem]*source.Tallied // from compile
 }
 
 // NewProblemStore makes an empty store. changed, if not nil, is told which problems appeared and
@@ -128,8 +128,8 @@ func (st *ProblemStore) place(p source.Place) {
 	if s == nil || was == p.Origin {
 		return
 	}
-	for i, x := range s.ingest {
-		s.ingest[i] = st.move(x, p.Key)
+	for i, x := range s.converted {
+		s.converted[i] = st.move(x, p.Key)
 	}
 	for aspect, problems := range s.relations {
 		for i, x := range problems {
@@ -155,14 +155,15 @@ func (st *ProblemStore) move(x *source.Tallied, k source.Key) *source.Tallied {
 	return st.tally.Add(st.placed(p, k))
 }
 
-// SetIngest takes what the conversion of an object found wrong, in place of what it found before.
-func (st *ProblemStore) SetIngest(k source.Key, problems []source.Problem) {
+// SetConversion takes what the conversion of an object found wrong, in place of what it found
+// before.
+func (st *ProblemStore) SetConversion(k source.Key, problems []source.Problem) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if len(problems) == 0 && st.subjects[k] == nil {
 		return
 	}
-	st.edit(k, func(s *subject) { s.ingest = st.swap(s.ingest, st.placedAll(problems, k)) })
+	st.edit(k, func(s *subject) { s.converted = st.swap(s.converted, st.placedAll(problems, k)) })
 }
 
 // relation is one aspect under which an object is checked against others.
@@ -194,7 +195,7 @@ func (st *ProblemStore) edit(k source.Key, f func(*subject)) {
 		st.subjects[k] = s
 	}
 	f(s)
-	if len(s.ingest)+len(s.relations)+len(s.conflicts) == 0 {
+	if len(s.converted)+len(s.relations)+len(s.conflicts) == 0 {
 		delete(st.subjects, k)
 	}
 }

@@ -70,29 +70,29 @@ func Run(ctx context.Context, l Load, begin func() error) (Result, error) {
 	if err := l.Validate(); err != nil {
 		return Result{}, err
 	}
-	lanes := make([]*connection, l.Connections)
-	for i := range lanes {
+	connections := make([]*connection, l.Connections)
+	for i := range connections {
 		c, err := l.Target.open()
 		if err != nil {
-			closeAll(lanes[:i])
+			closeAll(connections[:i])
 			return Result{}, err
 		}
-		lanes[i] = &connection{client: c, load: l, index: i, errors: map[string]int{}}
+		connections[i] = &connection{client: c, load: l, index: i, errors: map[string]int{}}
 	}
-	defer closeAll(lanes)
-	if err := errors.Join(warm(ctx, lanes), begin()); err != nil {
+	defer closeAll(connections)
+	if err := errors.Join(warm(ctx, connections), begin()); err != nil {
 		return Result{}, err
 	}
 	var sending sync.WaitGroup
 	start := time.Now()
-	for _, c := range lanes {
+	for _, c := range connections {
 		sending.Go(func() { c.run(ctx, start) })
 	}
 	sending.Wait()
 	r := Result{
 		Load: l, Start: start, Elapsed: time.Since(start), Late: measure.NewDistribution(), Errors: map[string]int{},
 	}
-	for _, c := range lanes {
+	for _, c := range connections {
 		r.add(c)
 	}
 	return r, ctx.Err()

@@ -173,7 +173,7 @@ func (h *History) set(k source.Key, objects []model.Object) Update {
 	}
 	h.present[k] = objects
 	for _, o := range objects {
-		u.Objects = append(u.Objects, h.pools.ingested(o))
+		u.Objects = append(u.Objects, h.pools.converted(o))
 	}
 	return u
 }

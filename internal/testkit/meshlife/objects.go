@@ -418,7 +418,7 @@ func drawMesh(t *rapid.T) *model.MeshConfig {
 	m := model.DefaultMesh()
 	m.ServiceExport = one(t, "service export", exports...)
 	if rapid.Bool().Draw(t, "of no effect") {
-		return &m // what exportTo defaults to, ingest knows and nobody after it
+		return &m // what exportTo defaults to, the conversion alone knows
 	}
 	m.RootNamespace = one(t, "root", "istio-system", "istio-system", "shop")
 	m.Outbound.RegistryOnly = rapid.Bool().Draw(t, "registry only")

@@ -2,7 +2,7 @@ package meshlife
 
 import "github.com/lateen-mesh/lateen/internal/api/model"
 
-// pools make parts of objects canonical as ingest does: equal content, one pointer.
+// pools make parts of objects canonical as the conversion does: equal content, one pointer.
 type pools struct {
 	httpRoutes  *model.Pool[model.HTTPRoute]
 	httpMatches *model.Pool[model.HTTPMatch]
@@ -31,8 +31,8 @@ func newPools() *pools {
 	}
 }
 
-// ingested is a copy of an object as ingest would give it.
-func (p *pools) ingested(o model.Object) model.Object {
+// converted returns a copy of an object as the conversion would give it.
+func (p *pools) converted(o model.Object) model.Object {
 	o = Clone(o)
 	switch o := o.(type) {
 	case *model.VirtualService:

@@ -6,7 +6,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// sound tells whether ingest might give these objects.
+// sound reports whether the conversion might give these objects.
 func sound(objects []model.Object) bool {
 	return distinct(objects, func(o model.Object) any {
 		switch o := o.(type) {

@@ -247,7 +247,7 @@ func drawPortPolicy(t *rapid.T) *model.TrafficPolicy {
 	return p
 }
 
-// drawLocalityLB is one of those that ingest gives.
+// drawLocalityLB is one of those that the conversion gives.
 func drawLocalityLB(t *rapid.T) *model.LocalityLB {
 	lb := &model.LocalityLB{}
 	switch rapid.IntRange(0, 5).Draw(t, "locality") {

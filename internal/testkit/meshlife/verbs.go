@@ -126,8 +126,8 @@ func (h *History) tweak(t *rapid.T, kind kinds.Kind) []Update {
 	return []Update{h.set(k, h.tweaked(t, k))}
 }
 
-// tweaked are the objects of a key with one part changed, unless that makes what ingest would never
-// give.
+// tweaked returns the objects of a key with one part changed, unless that makes what the conversion
+// never gives.
 func (h *History) tweaked(t *rapid.T, k source.Key) []model.Object {
 	objects, other := Clone(h.present[k]), drawObjects(t, k)
 	i := rapid.IntRange(0, len(objects)-1).Draw(t, "object")

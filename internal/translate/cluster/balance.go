@@ -60,8 +60,8 @@ func (b *builder) ringSize(size uint64) {
 	b.cluster.LbConfig = &clusterv3.Cluster_RingHashLbConfig_{RingHashLbConfig: config}
 }
 
-// isPrime guards Maglev's table size: Envoy refuses others. Ingest has reported them; its default
-// is in force then.
+// isPrime checks Maglev's table size: Envoy refuses others. The conversion has reported them;
+// Envoy's default is in force then.
 func isPrime(n uint64) bool { return new(big.Int).SetUint64(n).ProbablyPrime(0) }
 
 // slowStart lets the share of a new endpoint grow, linearly and from a tenth, which are Istio's

@@ -72,7 +72,7 @@ func hostItself(host model.Host, port uint16) []*endpointv3.LocalityLbEndpoints 
 }
 
 // dnsEndpoints are the names to look up, by locality. One without an address or a port can be no
-// endpoint and is left out; ingest has reported it.
+// endpoint and is left out; the conversion has reported it.
 func dnsEndpoints(endpoints *model.List[model.Endpoint]) []*endpointv3.LocalityLbEndpoints {
 	byLocality := map[model.Locality][]*endpointv3.LbEndpoint{}
 	for e := range endpoints.All() {

@@ -38,7 +38,7 @@ type header struct {
 	TLS                   *model.TLSParams
 	DNSRefresh            metav1.Duration // 0 for the default of a mesh
 	Secured               bool            // the credential that the rule wants is there
-	// Problems tells that the documents have faults, which ingest reports.
+	// Problems tells that the documents have faults, which the conversion reports.
 	Problems bool
 
 	Inbound *struct {

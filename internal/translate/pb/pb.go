@@ -15,8 +15,8 @@ import (
 )
 
 // Marshal is the one encoding of messages: equal messages have equal bytes in every process of the
-// same binary, maps included. It fails only for a string that is not UTF-8, which ingest lets
-// through nowhere.
+// same binary, maps included. It fails only for a string that is not UTF-8, which the
+// conversion lets through nowhere.
 func Marshal(m proto.Message) ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
 }

@@ -87,7 +87,7 @@ func translateCase(t testing.TB, name string) *routev3.VirtualHost {
 	return route.VirtualHost(header.input(services))
 }
 
-// readCase reads a case's header and its VirtualServices, through ingest as in the product.
+// readCase reads a case's header and its VirtualServices, converted as in the product.
 func readCase(t testing.TB, file string) (header caseHeader, services []*model.VirtualService) {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -103,11 +103,11 @@ func readCase(t testing.TB, file string) (header caseHeader, services []*model.V
 		require.NoError(t, err, file)
 		manifest, err := yaml.Marshal(document)
 		require.NoError(t, err)
-		services = append(services, ingested(t, manifest))
+		services = append(services, converted(t, manifest))
 	}
 }
 
-func ingested(t testing.TB, manifest []byte) *model.VirtualService {
+func converted(t testing.TB, manifest []byte) *model.VirtualService {
 	object := &networkingv1.VirtualService{}
 	require.NoError(t, yaml.UnmarshalStrict(manifest, object))
 	result := convert.New(convert.Options{}).Convert(source.Change{

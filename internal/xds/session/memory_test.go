@@ -154,7 +154,7 @@ func refusedAll(_ *testing.T, l *large, s *session.Session) {
 	converse(l, s, asIs, func(r session.Response, answer *session.Request) {
 		if !refused[r.Type] {
 			refused[r.Type] = true
-			answer.Nack = &session.Nack{Message: fmt.Sprint("some trouble with ", r.Type)}
+			answer.Nack = &session.Nack{Message: fmt.Sprint("cannot apply ", r.Type)}
 			answer.VersionInfo = ""
 		}
 	})

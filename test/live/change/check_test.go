@@ -20,15 +20,15 @@ func check(t *testing.T, dir string, timeout time.Duration, flags ...string) (ou
 	return out + errs, exit
 }
 
-// TestCheckRunsBesideAMesh checks a directory on which a mesh runs already, with its entrance at a
+// TestCheckRunsBesideAMesh checks a directory on which a mesh runs already, with its gateway at a
 // port of that very number.
 func TestCheckRunsBesideAMesh(t *testing.T) {
 	dir := bookinfo(t)
 	m := &mesh{t: t, dir: dir}
-	entrance := freePort(t)
-	m.edit("gateway.yaml", "    port: 8080", "    port: "+entrance+"\n    targetPort: 8080")
+	gatewayPort := freePort(t)
+	m.edit("gateway.yaml", "    port: 8080", "    port: "+gatewayPort+"\n    targetPort: 8080")
 	m = start(t, dir, "--free-ports=false", "--xds-address", "127.0.0.1:0", "--monitoring-address", "127.0.0.1:0")
-	require.Equal(t, "http://127.0.0.1:"+entrance, m.gateway)
+	require.Equal(t, "http://127.0.0.1:"+gatewayPort, m.gateway)
 
 	out, exit := check(t, dir, patience)
 	require.Zero(t, exit, out)
