@@ -92,9 +92,10 @@ func impactOf(d *state.Delta, f *endpointFastPath) *impact {
 	return m
 }
 
-// seenOtherwise returns the destinations that a changed VirtualService may show to a class or hide
-// from it. One that is for the same calls as before, and leads where it led, does neither: else an
-// edit of one route would look at all routes to the same service.
+// seenOtherwise returns the destinations whose visibility a changed VirtualService may change. If
+// hosts, gateways and exportTo stay the same, these are the destinations that were added or
+// removed. All destinations would be right too, but then an edit of one route would compile all
+// routes to the same service again.
 func seenOtherwise(p state.Pair[model.VirtualService]) []model.Host {
 	if p.Old == nil || p.New == nil {
 		return state.DestinationHosts(p.Either())

@@ -76,9 +76,8 @@ func (a *Admin) call(ctx context.Context, method, path string) (string, error) {
 	return string(body), nil
 }
 
-// connections counts who is connected, in the statistics of listeners. Those of workers are parts
-// of others, and who asks for readiness or metrics is no client: those listeners are known by their
-// ports.
+// connections sums downstream_cx_active per listener. It skips per-worker statistics, which are
+// parts of others, and the agent's own ports, which serve readiness and metrics.
 func connections(stats string, own []uint16) int {
 	total := 0
 	for line := range strings.Lines(stats) {

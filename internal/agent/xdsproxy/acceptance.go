@@ -32,7 +32,7 @@ func (a *acceptance) saw(q wire.Request) {
 	}
 }
 
-// streamEnded forgets what is half.
+// streamEnded resets the ACKs seen so far: CDS and LDS must be accepted on one stream.
 func (a *acceptance) streamEnded() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// standing is what of Lateen's stands in the API server, by object, so that what is right is not
-// written again.
+// standing remembers by object what the API server has of Lateen, as it was last read or written. A
+// writer compares with it, so that an equal value is not written again.
 type standing[T any] struct {
 	mu       sync.Mutex
 	byObject map[source.Key]T
@@ -28,7 +28,7 @@ func (s *standing[T]) remember(k source.Key, value T) {
 	s.byObject[k] = value
 }
 
-// forget notes that nothing of Lateen's stands there.
+// forget notes that the API server has nothing of Lateen for an object, or that this is unknown.
 func (s *standing[T]) forget(k source.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 // proxy: /inject/cluster/NAME/net/NAME, as in Istio's webhook configurations.
 const InjectPath = "/inject"
 
-// inject says what is added to a Pod. What is no new Pod is none of its business. Without an
-// injector there is no answer, and the API server's failure policy decides.
+// inject answers with the patch that adds a proxy to a Pod. It ignores everything but the creation
+// of Pods. Without an injector there is no answer, and the API server's failure policy decides.
 func (h *handler) inject(path string, r *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
 	response := &admissionv1.AdmissionResponse{UID: r.UID, Allowed: true}
 	if r.Kind.Group != "" || r.Kind.Kind != "Pod" || r.Operation != admissionv1.Create || r.SubResource != "" {

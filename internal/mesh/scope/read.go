@@ -45,9 +45,9 @@ type answer struct {
 type ReadSet struct {
 	list []read
 	seen map[question]bool
-	// classOnly: something was read that two classes cannot be compared by.
+	// classOnly is set if an answer is for this class only, so that no other class can share it.
 	classOnly bool
-	// ports: something was read that is not part of an ViewKey.
+	// ports is set if an answer depended on workload ports, which ViewKey omits.
 	ports bool
 }
 

@@ -65,8 +65,8 @@ func HTTP(in Input) []*hcmv3.HttpFilter {
 }
 
 // Resource returns the filters of requests as one resource (ECDS), which Envoy replaces at once.
-// Policies that come to no filter come to one that accepts everything, so that a listener may name
-// the resource as long as there are policies.
+// If policies yield no filter, Resource returns a pass-through filter, so that the listener's ECDS
+// reference stays valid.
 func Resource(name string, in Input) *corev3.TypedExtensionConfig {
 	var list []*corev3.TypedExtensionConfig
 	for _, f := range HTTP(in) {

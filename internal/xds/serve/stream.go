@@ -110,7 +110,7 @@ func (st *stream) locate(ctx context.Context) {
 	}
 }
 
-// release gives back what the stream has of what all share.
+// release returns the stream's slots and quotas to the shared limiters.
 //
 //go:noinline
 func (st *stream) release() {

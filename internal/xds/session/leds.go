@@ -9,24 +9,25 @@ import (
 )
 
 // A client that speaks LEDS gets the endpoints of a large cluster as collections
-// (resource.Collections): the head of the assignment once, then each endpoint that is added,
-// changed or removed. That is one way to bring the client from one assignment to the next.
-// Holdings, subscriptions, obligations and quarantine are about assignments, whatever their form.
+// (resource.Collections): once the assignment with their names in place of endpoints (the head),
+// then each endpoint that is added, changed or removed (the members). Holdings, subscriptions,
+// obligations and quarantine are about assignments in either form.
 //
-//   - The form is for steps of which both ends are known for certain, and for a client that has
-//     nothing yet. All else goes as a list: what is uncertain, asked for again, owed to a cluster
-//     that warms, or sent again after a refusal. A list is exact on its own, and every Envoy takes
-//     it (1.1, 1.2, 1.7). With the next change the client goes back to collections.
-//   - A head goes before its members and alone, since the version that the client reports must not
-//     be older than they are (1.7). Until the members are sealed the head is open: it says nothing
-//     of them, so that a client that reports it on its next stream gets a list.
-//   - Members go right behind their head. Only the first of a stream wait until the client asks for
-//     them: an Envoy that does not know the type drops them without an answer (1.4), and it may not
-//     take the head.
-//   - Members that have not changed for sealAfter are sealed: the head goes again, with a version
-//     that says which members there are. A client that reports it has them, and gets the next
-//     change alone, behind an open head. A server that is about to end seals what it can.
-//   - What is refused as head or members goes as a list for the rest of the stream.
+//   - Collections are sent if it is certain what the client holds, or that it holds nothing. All
+//     else is sent as a list: an assignment that is uncertain, asked for again, owed to a warming
+//     cluster, or sent again after a refusal. A list is complete on its own, and every Envoy takes
+//     it (1.1, 1.2, 1.7). The next change goes as collections again.
+//   - The head is sent before its members, in a response of its own: the version that the client
+//     reports must not be older than the members (1.7). The head is open until the members are
+//     sealed: its version does not name them, so a client that reports it on its next stream gets
+//     a list.
+//   - Members are sent right after their head. Only the first ones of a stream wait until the
+//     client asks for them: an Envoy that does not know the type drops them without an answer
+//     (1.4), and it may refuse the head.
+//   - Members that have not changed for sealAfter are sealed: the head is sent again, with a
+//     version that names the members. A client that reports this version has them, and gets the
+//     next change alone, after an open head. A server that shuts down seals what it can.
+//   - A cluster whose head or members were refused gets lists for the rest of the stream.
 
 // ledsState is which clusters a client has in LEDS form.
 type ledsState struct {
