@@ -8,8 +8,8 @@
 //	                 └── balancers: a Service of type LoadBalancer listens on 127.0.0.1
 //
 // One goroutine, the loop, owns all state: the pods, how far each is, and what was published.
-// Planning (roll-outs, endpoints, environments, bootstraps) is pure functions. The package imports
-// api/kinds, api/model, trust/ca, source and local/agents.
+// Planning (roll-outs, endpoints, environments, bootstraps) is pure functions. The package may
+// import api/kinds, api/model, source, trust/ca, local/agents and xds/proxystats.
 //
 // # Addresses
 //

@@ -177,22 +177,29 @@ func TestRulesPointLeft(t *testing.T) {
 		}
 		left = append(left, r.pkg)
 	}
-	require.LessOrEqual(t, len(rooms()), 15, "entries of internal: %s", rooms())
 }
 
-// rooms are the entries of internal.
-func rooms() []string {
-	var all []string
-	for _, r := range rules {
-		room, _, _ := strings.Cut(r.pkg, "/")
-		if r.pkg == charts {
-			continue
-		}
-		if !slices.Contains(all, room) {
-			all = append(all, room)
+// maxEntries is how many entries internal may have: a reader keeps that many in mind.
+const maxEntries = 15
+
+func TestInternalHasFewEntriesThatTheArchitecturePageNames(t *testing.T) {
+	entries, err := os.ReadDir("../../internal")
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(entries), maxEntries, "entries of internal")
+	architecture, err := os.ReadFile("../../docs/architecture.md")
+	require.NoError(t, err)
+	var folders []string // the first column of the table
+	for line := range strings.Lines(string(architecture)) {
+		if columns := strings.Split(line, "|"); len(columns) > 2 {
+			folders = append(folders, strings.Split(columns[1], ",")...)
 		}
 	}
-	return append(all, "testkit")
+	for _, e := range entries {
+		named := slices.ContainsFunc(folders, func(folder string) bool {
+			return strings.TrimSpace(folder) == "`internal/"+e.Name()+"`"
+		})
+		require.True(t, named, "the table of docs/architecture.md does not name internal/%s", e.Name())
+	}
 }
 
 // linterFile has the rules for editors, between two lines that say so.

@@ -8,5 +8,5 @@
 //
 // Whatever is asked of others is bounded in time and size, and how many ask at a time is too.
 //
-// It may import agent/metrics and agent/settings.
+// It may import agent/metrics, agent/settings and agent/meshstats.
 package status

@@ -2,5 +2,5 @@
 // is linked into a program of its own, lateen-installer, which lateen runs.
 //
 // It may import cli/command, cli/terminal, and what installs (cluster/spec, cluster/apply,
-// cluster/render, cluster/install).
+// cluster/inject, cluster/precheck, cluster/render, cluster/install).
 package installer

@@ -3,6 +3,6 @@
 //
 //	source.Event ─► queues ─► reconverter ─► state.Writer ─► validate.Checker ─► Publish
 //
-// It may import api/kinds, source, model, ingest, mesh/state and mesh/validate. It knows nothing of
-// proxies and of Envoy.
+// It may import api/kinds, source, api/model, api/convert, mesh/state and mesh/validate. It knows
+// nothing of proxies and of Envoy.
 package schedule

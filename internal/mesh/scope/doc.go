@@ -11,5 +11,5 @@
 // What is compiled for one class is shared with others whose scopes answer the same (ReadSet), so
 // all that is read of a class goes through the methods of Scope.
 //
-// It may import model and snapshot. It knows nothing of Envoy.
+// It may import api/kinds, source, api/model and mesh/state. It knows nothing of Envoy.
 package scope

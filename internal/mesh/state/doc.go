@@ -4,6 +4,6 @@
 //
 //	[]Update ─► Writer.Apply ─► Snapshot N+1, Delta
 //
-// It may import api/kinds, source and model. It knows nothing of when a batch leaves (schedule), of
-// proxies and of Envoy.
+// It may import api/kinds, source and api/model. It knows nothing of when a batch leaves
+// (schedule), of proxies and of Envoy.
 package state

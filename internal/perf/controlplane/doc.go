@@ -10,6 +10,6 @@
 // A separate process separates the control plane's cost from that of the load and of the simulated
 // sidecars.
 //
-// The package may import api/kinds, source, link, local (for the tokens of a link), perf/measure,
-// perf/load (for the names of its objects) and perf/port.
+// The package may import api/kinds, source, local/link, local (for the tokens of a link),
+// perf/measure, perf/load (for the names of its objects) and perf/port.
 package controlplane

@@ -3,8 +3,8 @@
 // same at both sizes.
 //
 // It speaks Kubernetes and Istio objects as source.Change; whoever tests a later stage converts
-// them with ingest.Converter. Everything is a function of the service's number and the size, so two
-// calls make equal content in fresh pointers.
+// them with convert.Converter. Everything is a function of the service's number and the size, so
+// two calls make equal content in fresh pointers.
 //
 //	service i ──► namespace i % 50, kind by i / 50 % 20
 //

@@ -12,5 +12,5 @@
 // On connections that are not HTTP, a condition about requests cannot be evaluated. It closes: a
 // rule of an ALLOW policy that has one matches no connection, and any other rule goes without it.
 //
-// It may import jwks, model and translate/pb.
+// It may import api/jwks, api/model and translate/pb.
 package authz

@@ -11,5 +11,5 @@
 // honoured the cluster is there without endpoints, so that requests get 503: never left out (its
 // endpoints could not arrive), never in plaintext.
 //
-// It may import api/kinds, model and translate/pb.
+// It may import api/kinds, api/model and translate/pb.
 package cluster

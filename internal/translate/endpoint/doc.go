@@ -9,5 +9,5 @@
 // Members and heads are encoded apart and put together by xds/resource, so that one endpoint costs
 // one endpoint.
 //
-// It may import model and translate/pb.
+// It may import api/model and translate/pb.
 package endpoint

@@ -15,5 +15,5 @@
 // Every listener drains as Envoy does by default, when it is replaced and when the proxy is told to
 // drain: with drain type MODIFY_ONLY a proxy that shuts down would take new requests to the end.
 //
-// It may import model and translate/pb.
+// It may import api/cel, api/model, translate/pb and xds/proxystats.
 package listener

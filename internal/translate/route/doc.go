@@ -9,10 +9,10 @@
 // what they know. What only a class of proxies decides (source labels, gateways, ports of a match)
 // was decided before: a RouteRef is in force.
 //
-// Ingest has validated what stands in the model (regular expressions, header names and values,
-// status codes); a route that it could not read is Broken and answers 503. What slips through all
-// the same must never become another route's traffic: it is answered with 503 too.
+// The conversion has validated what stands in the model (regular expressions, header names and
+// values, status codes); a route that it could not read is Broken and answers 503. What slips
+// through all the same must never become another route's traffic: it is answered with 503 too.
 //
-// It may import api/kinds, source, model and translate/pb. Equal inputs have equal bytes in every
-// process.
+// It may import api/kinds, source, api/model and translate/pb. Equal inputs have equal bytes in
+// every process.
 package route

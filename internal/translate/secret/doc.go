@@ -7,5 +7,5 @@
 // Names are those of Istio. Listeners and clusters refer to secrets by name alone
 // (pb.SecretOverADS), so that one that is rotated changes nothing else.
 //
-// It may import model.
+// It may import api/model.
 package secret
