@@ -91,7 +91,7 @@ dashboard-pictures: prometheus ## draw the dashboards from a loaded control plan
 	@hack/retry.sh $(TOOLS)/pictures/bin/pip install -q --disable-pip-version-check -r hack/dashboards/requirements-pictures.txt
 	@$(GO) test -count 1 -timeout 30m ./test/observe -run TestEachPanel -pictures $(CURDIR)/docs/pictures -python $(TOOLS)/pictures/bin/python
 
-test: ## everything: lint, unit, property, golden and live tests with real Envoys
+test: ## what CI runs, as root all of it: lint, unit, property, golden and live tests with real Envoys
 	@GO=$(GO) hack/test.sh $(FUZZTIME)
 
 test-short: ## unit, property and golden tests, without the live ones

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Runs all that CI runs, and tells which step it is at and how long each took: hack/test.sh
+# Without root it skips what makes network namespaces or images, and says so at the end.
 #
 # On a new machine with two processors most of the time goes into compiling, so all steps compile alike: with the same tags,
 # Kubernetes, the linter and Lateen at the same time, and `go vet` as part of the linter alone.
@@ -106,3 +107,6 @@ run "tests with real Envoys, conformance tests of the Gateway API, and behind th
   beside "$(count <<<"$live")" $race -timeout 45m $live
 run "fuzzing" hack/fuzz.sh "$fuzztime"
 printf 'all tests pass, in %s:\n%s' "$(elapsed "$SECONDS")" "$times"
+if [ "$(id -u)" -ne 0 ]; then
+  echo "skipped without root: test/cluster, test/conformance, test/images, parts of test/incluster and internal/agent/intercept"
+fi
