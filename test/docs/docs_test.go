@@ -6,6 +6,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -166,27 +167,61 @@ func TestArchitectureFitsOnePage(t *testing.T) {
 	require.LessOrEqual(t, len(read(t, "docs/architecture.md")), maxArchitecture)
 }
 
+// namedTest matches the name of a test, with its package if it stands there, and its subtests.
+var namedTest = regexp.MustCompile(
+	"`(?:([\\w/]+)\\.)?((?:Test|Fuzz|Benchmark)[A-Z]\\w*)`(?: \\(([A-Z]\\w*(?:, [A-Z]\\w*)*)\\))?",
+)
+
 // TestNamedTestsExist: a page names a test as `TestName`, or as `package.TestName` with as much of
-// the package's path as it takes to know it.
+// the package's path as it takes to know it. Names of its subtests may follow in parentheses: each
+// is a string in a test's file there.
 func TestNamedTestsExist(t *testing.T) {
 	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`)
-	places := map[string][]string{}
+	places, texts := map[string][]string{}, map[string]string{}
 	files(t, "_test.go", func(name string) {
-		for _, m := range function.FindAllStringSubmatch(read(t, name), -1) {
-			places[m[1]] = append(places[m[1]], "/"+path.Dir(name))
+		text, dir := read(t, name), "/"+path.Dir(name)
+		texts[dir] += text
+		for _, m := range function.FindAllStringSubmatch(text, -1) {
+			places[m[1]] = append(places[m[1]], dir)
 		}
 	})
-	named := regexp.MustCompile("`(?:([\\w/]+)\\.)?((?:Test|Fuzz|Benchmark)[A-Z]\\w*)`")
 	for _, p := range pages(t) {
 		if p.isDecision() {
 			continue
 		}
-		for _, m := range named.FindAllStringSubmatch(strings.Join(p.prose(), "\n"), -1) {
+		for _, m := range namedTest.FindAllStringSubmatch(strings.Join(p.prose(), "\n"), -1) {
 			assert.NotEmpty(t, places[m[2]], "%s names %s", p.path, m[0])
 			assert.True(t, m[1] == "" || hasSuffix(places[m[2]], "/"+m[1]), "%s names %s, which is in %v", p.path, m[0],
 				places[m[2]])
+			for subtest := range strings.SplitSeq(m[3], ", ") {
+				assert.True(t, m[3] == "" || slices.ContainsFunc(places[m[2]], func(dir string) bool {
+					isPackage := m[1] == "" || strings.HasSuffix(dir, "/"+m[1])
+					return isPackage && strings.Contains(texts[dir], `"`+subtest+`"`)
+				}), "%s names %s: there is no %s", p.path, m[0], subtest)
+			}
 		}
 	}
+}
+
+// TestEachThreatNamesATest: the last cell of each row of the threat model's tables of threats names
+// a test, and nothing else as code.
+func TestEachThreatNamesATest(t *testing.T) {
+	inTable, rows := false, 0
+	for _, line := range (page{"", read(t, "docs/threat-model.md")}).prose() {
+		cells := strings.Split(strings.Trim(line, "|"), "|")
+		last := cells[len(cells)-1]
+		switch {
+		case strings.HasPrefix(line, "| threat |"):
+			inTable = true
+		case !strings.HasPrefix(line, "|"):
+			inTable = false
+		case inTable && !strings.HasPrefix(line, "|---"):
+			rows++
+			assert.Regexp(t, namedTest, last, line)
+			assert.Empty(t, inlineCode.FindAllString(namedTest.ReplaceAllString(last, ""), -1), line)
+		}
+	}
+	require.Greater(t, rows, 50)
 }
 
 func hasSuffix(all []string, suffix string) bool {
