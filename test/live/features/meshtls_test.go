@@ -122,6 +122,62 @@ trafficPolicy: {tls: {mode: ISTIO_MUTUAL, sni: mesh.test`+demands+`}}
 		})
 }
 
+// TestMeshLimitsVersionsOfTLS: meshMTLS limits what sidecars and gateways take of the mesh, and
+// tlsDefaults what gateways take of others.
+func TestMeshLimitsVersionsOfTLS(t *testing.T) {
+	options, authority := agentMesh(t)
+	m := livemesh.StartWith(t, options, livemesh.File("base.yaml",
+		livemesh.GatewayPod(8443), inTLS(livemesh.NewEcho("web", "v1")), livemesh.Service("web", "http:80:8080"),
+		livemesh.Object("PeerAuthentication strict", "mtls: {mode: STRICT}"),
+		livemesh.Object("DestinationRule web", "host: web\ntrafficPolicy: {tls: {mode: ISTIO_MUTUAL}}\n"),
+		authority.Issue(t, "open.test").Secret("default", "open", ""),
+		secure("members", "members.test", "{mode: ISTIO_MUTUAL}", "web"),
+		secure("open", "open.test", "{mode: SIMPLE, credentialName: open}", "web"),
+	))
+	member := authority.Issue(t, "member", certs.Identity(spiffe("default", "member"))).TLS(t)
+	get := func(m *livemesh.Mesh, workload string, version uint16) livemesh.Answer {
+		port, host := uint16(8443), workload
+		if workload == "web-v1" {
+			port = 8080
+		} else {
+			workload = "istio-ingress"
+		}
+		return m.SecureGateway(workload, port, &tls.Config{
+			InsecureSkipVerify: true, Certificates: []tls.Certificate{member}, MaxVersion: version,
+		}).Get("https://" + host + "/")
+	}
+	const sidecar, members, open = "web-v1", "members.test", "open.test"
+	for _, c := range []struct {
+		name, mesh      string
+		refused, served []string
+	}{
+		{"no limits", "{}", nil, []string{sidecar, members, open}},
+		{"meshMTLS", "meshMTLS: {minProtocolVersion: TLSV1_3}", []string{sidecar, members}, []string{open}},
+		{"tlsDefaults", "tlsDefaults: {minProtocolVersion: TLSV1_3}", []string{open}, []string{sidecar, members}},
+	} {
+		m.Run(c.name, livemesh.File("istio.yaml", fmt.Sprintf(`
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: istio, namespace: istio-system}
+data: {mesh: %q}
+`, c.mesh)), func(t *testing.T, m *livemesh.Mesh) {
+			m.RequireNoProblems()
+			for _, server := range c.refused {
+				require.ErrorContains(t, get(m, server, tls.VersionTLS12).Err, "protocol version not supported", server)
+			}
+			for _, server := range c.served {
+				a := get(m, server, tls.VersionTLS12)
+				requireVersion(t, "v1", a)
+				require.Equal(t, uint16(tls.VersionTLS12), a.TLS.Version, server)
+			}
+			for _, server := range []string{sidecar, members, open} {
+				requireVersion(t, "v1", get(m, server, tls.VersionTLS13))
+			}
+		})
+	}
+}
+
 // TestMissingCertificateFileClosesItsServerAlone: an agent serves them, so that one that is missing
 // closes its own server alone, until it is there.
 func TestMissingCertificateFileClosesItsServerAlone(t *testing.T) {
