@@ -92,11 +92,6 @@ func (e emulation) takeEnvoy(t *testing.T, source, tools string) bool {
 		require.NoError(t, os.CopyFS(filepath.Join(tools, library), os.DirFS(filepath.Join(fetched, library))))
 		return true
 	}
-	loader := map[string]string{"amd64": "lib64/ld-linux-x86-64.so.2", "arm64": "lib/ld-linux-aarch64.so.1"}[e.arch]
-	for _, name := range []string{envoy, filepath.Join(library, loader)} {
-		path := filepath.Join(tools, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, nil, 0o755)) //nolint:gosec // in place of a program
-	}
+	emptyEnvoy(t, tools, e.arch)
 	return false
 }

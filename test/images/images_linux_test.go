@@ -58,6 +58,7 @@ func TestImages(t *testing.T) {
 	t.Run("run", func(t *testing.T) { run(t, out) })
 	t.Run("redirect connections", func(t *testing.T) { redirect(t, out) })
 	t.Run("make a mesh", func(t *testing.T) { mesh(t, out) })
+	t.Run("hold programs of their architecture", func(t *testing.T) { eachArchitecture(t, source) })
 	t.Run("run on the other architecture", func(t *testing.T) { foreign(t, source, with, out) })
 }
 
