@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"net/url"
+	"slices"
 	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -164,17 +165,13 @@ func (a *pilotAgent) talksDelta(t *testing.T, c *cluster) {
 		}
 		require.NoError(t, stream.Send(request))
 	}
-	// hear acknowledges responses until one of a type comes
-	hear := func(typ string) *discoveryv3.DeltaDiscoveryResponse {
-		for {
-			answer, err := stream.Recv()
-			require.NoError(t, err)
-			say(answer.GetTypeUrl(), answer.GetNonce())
-			if answer.GetTypeUrl() == typ {
-				return answer
-			}
-		}
-	}
+	answers := &inbox[*discoveryv3.DeltaDiscoveryResponse]{next: func() *discoveryv3.DeltaDiscoveryResponse {
+		answer, err := stream.Recv()
+		require.NoError(t, err)
+		say(answer.GetTypeUrl(), answer.GetNonce())
+		return answer
+	}}
+	hear := answers.take
 	say(clusterType, "")
 	var names []string
 	for _, cluster := range hear(clusterType).GetResources() {
@@ -189,6 +186,8 @@ func (a *pilotAgent) talksDelta(t *testing.T, c *cluster) {
 		say(own, "")
 	}
 	require.NotEmpty(t, hear(listenerType).GetResources())
+	require.NotEmpty(t, hear(nameTable).GetResources(), "the agent is not ready without one")
+	require.Empty(t, hear(proxyConfig).GetResources())
 	say(routeType, "", "80")
 	hear(routeType)
 	c.apply(t, `{apiVersion: v1, kind: Service, metadata: {name: late, namespace: default}, `+
@@ -214,21 +213,38 @@ func (a *pilotAgent) talksStateOfTheWorld(t *testing.T) {
 		}
 		require.NoError(t, stream.Send(request))
 	}
-	hear := func(typ string) {
-		for {
-			answer, err := stream.Recv()
-			require.NoError(t, err)
-			say(answer.GetTypeUrl(), answer.GetNonce(), answer.GetVersionInfo())
-			if answer.GetTypeUrl() == typ {
-				require.NotEmpty(t, answer.GetResources())
-				return
-			}
-		}
-	}
+	answers := &inbox[*discoveryv3.DiscoveryResponse]{next: func() *discoveryv3.DiscoveryResponse {
+		answer, err := stream.Recv()
+		require.NoError(t, err)
+		say(answer.GetTypeUrl(), answer.GetNonce(), answer.GetVersionInfo())
+		return answer
+	}}
+	hear := answers.take
 	say(clusterType, "", "")
-	hear(clusterType)
+	require.NotEmpty(t, hear(clusterType).GetResources())
 	for _, typ := range []string{listenerType, nameTable, proxyConfig, health} {
 		say(typ, "", "")
 	}
-	hear(listenerType)
+	require.NotEmpty(t, hear(listenerType).GetResources())
+	require.NotEmpty(t, hear(nameTable).GetResources(), "the agent is not ready without one")
+	require.Empty(t, hear(proxyConfig).GetResources())
+}
+
+// inbox keeps answers of other types than the one that is awaited, since their order is not
+// promised.
+type inbox[A interface{ GetTypeUrl() string }] struct {
+	next func() A // receives an answer and acknowledges it
+	kept []A
+}
+
+// take returns the oldest answer of a type, and waits for one if there is none.
+func (i *inbox[A]) take(typ string) A {
+	isOfType := func(answer A) bool { return answer.GetTypeUrl() == typ }
+	for !slices.ContainsFunc(i.kept, isOfType) {
+		i.kept = append(i.kept, i.next())
+	}
+	at := slices.IndexFunc(i.kept, isOfType)
+	answer := i.kept[at]
+	i.kept = slices.Delete(i.kept, at, at+1)
+	return answer
 }
