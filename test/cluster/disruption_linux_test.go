@@ -32,7 +32,6 @@ func rollingUpdate(t *testing.T, c *cluster) {
 	})
 	l.advance(t, 100)
 	l.requireNone(t)
-	t.Logf("%d requests", l.sent)
 }
 
 // apiServerAway stops the API server under load, and starts it again. No request fails, and what is
@@ -53,7 +52,6 @@ func apiServerAway(t *testing.T, c *cluster) {
 		return a.header.Get("x-since") == "restart"
 	})
 	l.requireNone(t)
-	t.Logf("%d requests", l.sent)
 }
 
 // twice makes two services of an app: one whose requests are tried again by default, and one whose

@@ -20,6 +20,8 @@ const (
 // way when some take long.
 type load struct {
 	w       *workload
+	began   time.Time
+	took    time.Duration // valid after end
 	stop    chan struct{}
 	stopped sync.Once
 	done    sync.WaitGroup
@@ -41,7 +43,7 @@ func (w *workload) steady(t *testing.T, url string, limit time.Duration) *load {
 	client := *w.http
 	client.Timeout = limit
 	own.http = &client
-	l, underWay := &load{w: &own, stop: make(chan struct{})}, make(chan struct{}, most)
+	l, underWay := &load{w: &own, began: time.Now(), stop: make(chan struct{})}, make(chan struct{}, most)
 	l.done.Go(func() {
 		tick := time.NewTicker(pace)
 		defer tick.Stop()
@@ -91,7 +93,10 @@ func (l *load) count() int {
 }
 
 func (l *load) end() {
-	l.stopped.Do(func() { close(l.stop) })
+	l.stopped.Do(func() {
+		l.took = time.Since(l.began)
+		close(l.stop)
+	})
 	l.done.Wait()
 }
 
@@ -111,10 +116,12 @@ func (l *load) failures() int {
 	return len(l.failed)
 }
 
-// requireNone ends the load and requires that no request failed.
+// requireNone ends the load and requires that no request failed. It logs the rate that was reached,
+// which is below that of pace on a busy machine.
 func (l *load) requireNone(t *testing.T) {
 	t.Helper()
 	l.end()
+	t.Logf("%d requests, %.0f a second", l.sent, float64(l.sent)/l.took.Seconds())
 	require.Positive(t, l.sent)
 	require.Empty(t, l.failed, "of %d requests", l.sent)
 }

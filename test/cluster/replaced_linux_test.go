@@ -50,7 +50,6 @@ func authorityReplaced(t *testing.T, c *cluster) {
 	c.renewed(t, pods)
 	l.advance(t, 200)
 	l.requireNone(t)
-	t.Logf("%d requests", l.sent)
 }
 
 // withRoots is an authority as it is plugged in, with other roots.

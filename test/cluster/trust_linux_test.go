@@ -85,7 +85,6 @@ func certificatesRotate(t *testing.T, c *cluster) {
 	strangers(t, c)
 	l.advance(t, 200)
 	l.requireNone(t)
-	t.Logf("%d requests", l.sent)
 }
 
 // authorityExpires plugs in an authority that expires within seconds. The certificates that it
@@ -149,7 +148,6 @@ func authorityAway(t *testing.T, c *cluster) {
 	c.await(t, "the certificate is renewed", func() bool { return left() > lives*4/5 })
 	l.advance(t, 50)
 	l.requireNone(t)
-	t.Logf("%d requests", l.sent)
 
 	c.ready(t, "late-v1", "client-v1")
 	late := c.from(t, "app=late")
