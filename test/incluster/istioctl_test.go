@@ -130,13 +130,17 @@ func TestIstioctlWorksUnchanged(t *testing.T) {
 		{"proxy-status web-0.default", []string{"Clusters Match", "Listeners Match", "Routes Match"}},
 		{"proxy-config cluster web-0.default", []string{"PassthroughCluster"}},
 		{"proxy-config listener web-0.default", []string{"ADDRESS"}},
+		{"proxy-config route web-0.default", []string{"http_proxy/istiod.istio-system.svc.cluster.local:15014"}},
+		{"proxy-config endpoint web-0.default", []string{"OUTLIER CHECK", "xds-grpc"}},
+		{"proxy-config bootstrap web-0.default", []string{"sidecar~10.9.0.2~web-0.default", "xds-grpc"}},
+		{"proxy-config secret web-0.default", []string{"No active or warming secrets found"}},
 		{"experimental internal-debug syncz", []string{"web-0.default"}},
 		{"experimental internal-debug edsz?proxyID=web-0.default", []string{"{"}},
 		{"experimental internal-debug --list", []string{"/debug/config_dump"}},
 		{"experimental internal-debug nothing", []string{"please check all supported", "/debug/config_dump"}},
 		{"experimental version", []string{"control plane version:"}},
 		{"remote-clusters", []string{"Kubernetes", "synced", pod.Name}},
-		{"analyze --namespace default", nil},
+		{"analyze --namespace default", []string{"Info [IST0102] (Namespace default)"}},
 	} {
 		out := tool.run(t, strings.Fields(step.command)...)
 		for _, text := range step.says {
