@@ -114,7 +114,7 @@ $(VULNCHECK):
 	@GOBIN=$(TOOLS) hack/retry.sh $(GO) install golang.org/x/vuln/cmd/govulncheck@$(VULNCHECK_VERSION)
 
 sbom: build $(SBOM) ## list what the binaries are made of, as CycloneDX (bin/*.cdx.json); the same for the same binary
-	@for program in $(BIN) $(INSTALLER) $(AGENT); do \
+	@for program in $(BIN) $(INSTALLER) $(LOADTEST) $(AGENT); do \
 		$(SBOM) bin -json -std -noserial -notimestamp -version $(VERSION) -output $$program.cdx.json $$program || exit 1; \
 	done
 
