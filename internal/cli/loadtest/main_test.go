@@ -52,6 +52,23 @@ func TestFlagsChangeSingleValuesOfAPreset(t *testing.T) {
 	require.Equal(t, 100, o.Payload)
 	require.Equal(t, dataplane.Paths(), o.Paths)
 
+	o = parsed(t, "--preset", "istio-1.1.8")
+	require.Equal(t, []float64{1000}, o.QPS)
+	require.Equal(t, []int{16}, o.Connections)
+	require.Equal(t, 1000, o.Payload)
+
+	o = parsed(t, "--preset", "istio-0.7.1", "--workers", "4")
+	require.Equal(t, []float64{400}, o.QPS)
+	require.Equal(t, []int{8}, o.Connections)
+	require.Zero(t, o.Payload)
+	require.Equal(t, 4, o.Workers)
+	for _, p := range dataplane.Presets() {
+		o = dataplane.Options{Workers: 9}
+		p.Set(&o)
+		require.Equal(t, 2, o.Workers, "%s: the published tests have two worker threads", p.Name)
+		require.True(t, o.MutualTLS, p.Name)
+	}
+
 	o = parsed(t, "--preset", "istio-tools", "--qps", "max,10", "--protocol", "grpc", "--mutual-tls=false")
 	require.Equal(t, []float64{0, 10}, o.QPS)
 	require.Equal(t, []int{2, 4, 8, 16, 32, 64}, o.Connections)
@@ -62,6 +79,17 @@ func TestFlagsChangeSingleValuesOfAPreset(t *testing.T) {
 	o = parsed(t, "--duration", "3s")
 	require.Equal(t, 3*time.Second, o.Duration)
 	require.Equal(t, traffic.HTTP1, o.Protocol)
+}
+
+// TestThinkTimeOfTheAirline: it is zero unless set, and never below.
+func TestThinkTimeOfTheAirline(t *testing.T) {
+	var f labFlags
+	cmd := f.complete(&cobra.Command{})
+	require.Zero(t, f.o.Think)
+	require.NoError(t, cmd.ParseFlags([]string{"--think", "10ms"}))
+	require.Equal(t, 10*time.Millisecond, f.o.Think)
+	require.Equal(t, command.ExitUsage,
+		command.Run(context.Background(), newRoot(), []string{"perf", "app", "--think", "-1ms"}))
 }
 
 func TestEveryCommandHasHelp(t *testing.T) {
