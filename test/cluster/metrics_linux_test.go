@@ -162,9 +162,12 @@ func peersAreNotForged(t *testing.T, c *cluster, w *workload, p *realprometheus.
 }
 
 // stockQueries are what Istio's dashboards of the mesh, of services and of workloads, and Kiali's
-// graph and metrics ask for, with ranges that fit a test.
+// graph and metrics ask for, with ranges that fit a test; and what the dashboard of the control
+// plane asks sidecars for.
 func stockQueries() []string {
 	return []string{
+		// Control plane
+		`sum(envoy_cluster_upstream_cx_active{cluster_name="xds-grpc"}) > 0`,
 		// Mesh
 		`round(sum(irate(istio_requests_total{reporter=~"source|waypoint"}[5m])), 0.01)`,
 		`sum(rate(istio_requests_total{reporter=~"source|waypoint", response_code!~"5.*"}[5m])) / ` +

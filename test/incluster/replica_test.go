@@ -160,7 +160,10 @@ func (r *replica) counts(t *testing.T) {
 		"citadel_server_root_cert_expiry_timestamp", "citadel_server_root_cert_expiry_seconds",
 		"citadel_server_cert_chain_expiry_timestamp", "citadel_server_cert_chain_expiry_seconds",
 		"galley_validation_config_updates", `lateen_ca_root_writes_total{result="written"}`,
-		"lateen_serving_certificate_expiry_seconds",
+		"lateen_serving_certificate_expiry_seconds", `lateen_watch_events_total{result="used",type="Service"}`,
+		`galley_validation_passed{group="networking.istio.io",resource="virtualservices",version="v1"}`,
+		`galley_validation_failed{group="networking.istio.io",reason="invalid_resource",` +
+			`resource="virtualservices",version="v1"}`,
 	} {
 		r.await(t, func(c require.TestingT) { require.Positive(c, r.metric(series), series) })
 	}

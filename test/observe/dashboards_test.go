@@ -36,7 +36,8 @@ type panel struct {
 type question struct{ at, query string }
 
 // withoutCluster are the panels that have no data for a control plane of a directory, which has no
-// watches, authority or serving certificate.
+// watches, authority or serving certificate. test/incluster has their metrics move
+// (TestInstalledControlPlaneWorksWithItsRights).
 var withoutCluster = map[string]bool{
 	"Events of watches": true, "The root ends in": true, "The serving certificate ends in": true,
 }
