@@ -156,6 +156,31 @@ func TestMetricsAreMerged(t *testing.T) {
 	require.True(t, strings.HasSuffix(body, "envoy_up 1\napp_up 1\napp_up 1\n"), body)
 }
 
+// TestStatisticsBeyondTheLimitAreCounted: an Envoy has more series of one metric than a scrape
+// takes, and a line that is none of Istio's form. The other series are there, and the next scrape
+// says how many lines are not.
+func TestStatisticsBeyondTheLimitAreCounted(t *testing.T) {
+	const series = 5000
+	envoy := application(t, func(w http.ResponseWriter, _ *http.Request) {
+		const name = "envoy_istiocustom_istio_tcp_sent_bytes_total"
+		_, _ = fmt.Fprintf(w, "# TYPE %s counter\n%[1]s{fields=\"unreadable\"} 1\n", name)
+		for n := range series {
+			_, _ = fmt.Fprintf(w, "%s{fields=\"1d F%d  \"} 1\n", name, n)
+		}
+	})
+	at := serve(t, func(o *Options) {
+		o.Settings.MergeEnvoy, o.EnvoyAdmin = true, netip.AddrPortFrom(o.Pod, envoy)
+	})
+	_, body, _ := call(t, http.MethodGet, at+"/metrics")
+	require.Contains(t, body, "\nlateen_agent_stats_dropped_total 0\n")
+	kept := strings.Count(body, "\nistio_tcp_sent_bytes_total{")
+	require.Positive(t, kept)
+	require.Less(t, kept, series)
+	_, body, _ = call(t, http.MethodGet, at+"/metrics")
+	require.Contains(t, body, fmt.Sprintf("\nlateen_agent_stats_dropped_total %d\n", series+1-kept))
+	require.Contains(t, body, "istio_agent_scrape_failures_total{type=\"envoy\"} 0\n", "the rest was taken")
+}
+
 func TestOpenMetricsEndOnce(t *testing.T) {
 	app := application(t, func(w http.ResponseWriter, r *http.Request) {
 		require.Contains(t, r.Header.Get("Accept"), openMetrics)
