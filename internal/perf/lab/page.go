@@ -41,6 +41,7 @@ func Page(reports []Report) string {
 			b.WriteString("\n" + wrap(n, "", ""))
 		}
 	}
+	b.WriteString(withoutRows())
 	return b.String()
 }
 
