@@ -47,6 +47,7 @@ func (c *Checker) Check(snap *state.Snapshot, d *state.Delta) {
 	c.checkKeySets(snap, d)
 	c.checkAttachments(d)
 	c.checkTargets(snap, d)
+	c.checkReceivers(snap, d)
 }
 
 // winner is the first service that claims a host, nil if none does.
