@@ -34,6 +34,9 @@ func knobs() []knob {
 	return []knob{
 		{name: off, api: "defaultProviders.metrics: []", set: func(*Options) {}},
 		{name: "metrics", api: "defaultProviders.metrics", set: func(o *Options) { o.Telemetry = true }},
+		{name: "metrics, requests alone", api: "Telemetry, overrides", set: func(o *Options) {
+			o.Telemetry, o.fewMetrics = true, true
+		}},
 		{name: "access logs, text", api: "accessLogFile", set: func(o *Options) { o.AccessLogs = true }},
 		{name: "access logs, JSON", api: "accessLogEncoding: JSON", set: func(o *Options) {
 			o.AccessLogs, o.JSONLogs = true, true

@@ -43,11 +43,33 @@ kind: Telemetry
 metadata: {name: tracing, namespace: istio-system}
 spec: {tracing: [{providers: [{name: %s}], randomSamplingPercentage: %v}]}`, spans, o.Sampling))
 	}
+	if o.fewMetrics {
+		parts = append(parts, fewMetrics)
+	}
 	for i := range o.Policies {
 		parts = append(parts, policy(i, o.Policies))
 	}
 	return strings.Join(parts, "\n---\n") + "\n"
 }
+
+// fewMetrics leaves REQUEST_COUNT, without the tags that say how a request ended beside its code,
+// and of which identity and version both sides are.
+const fewMetrics = `apiVersion: telemetry.istio.io/v1
+kind: Telemetry
+metadata: {name: metrics, namespace: istio-system}
+spec:
+  metrics:
+  - overrides:
+    - {match: {metric: ALL_METRICS}, disabled: true}
+    - match: {metric: REQUEST_COUNT}
+      disabled: false
+      tagOverrides:
+        response_flags: {operation: REMOVE}
+        grpc_response_status: {operation: REMOVE}
+        source_principal: {operation: REMOVE}
+        source_version: {operation: REMOVE}
+        destination_principal: {operation: REMOVE}
+        destination_version: {operation: REMOVE}`
 
 // strict has proxies call each other in mutual TLS, or in plaintext.
 func (o Options) strict() string {

@@ -62,6 +62,8 @@ type Options struct {
 
 	// knobs adds what RunKnobs needs: proxies with one worker, and metrics that can be turned on.
 	knobs bool
+	// fewMetrics leaves of Istio's metrics the number of requests alone, with fewer tags.
+	fewMetrics bool
 
 	Log *slog.Logger
 	// Progress is told how many of all measurements are done. It may be nil.

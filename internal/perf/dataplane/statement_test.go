@@ -81,3 +81,18 @@ func TestOptionsNameWhatIsWrong(t *testing.T) {
 		require.True(t, o.MutualTLS)
 	}
 }
+
+// TestEachKnobIsAnotherMesh: a knob that changes nothing would measure another one twice.
+func TestEachKnobIsAnotherMesh(t *testing.T) {
+	seen := map[string]string{}
+	for _, k := range knobs() {
+		if k.single {
+			continue // another path through the mesh of "off"
+		}
+		o := Options{Protocol: traffic.HTTP1, knobs: true}
+		k.set(&o)
+		manifests := o.manifests()
+		require.Empty(t, seen[manifests], "%s is the same mesh", k.name)
+		seen[manifests] = k.name
+	}
+}
