@@ -67,8 +67,8 @@ func drawAttachment(t *rapid.T) Update {
 	namespace, name := of("namespace", "a", "b"), of("name", "x", "y")
 	kind := rapid.SampledFrom([]kinds.Kind{
 		kinds.GatewayClass, kinds.KubernetesGateway, kinds.KubernetesGateway, kinds.HTTPRoute, kinds.HTTPRoute,
-		kinds.TCPRoute, kinds.TLSRoute, kinds.ReferenceGrant, kinds.Namespace, kinds.Service, kinds.Secret,
-		kinds.AuthorizationPolicy,
+		kinds.GRPCRoute, kinds.TCPRoute, kinds.TLSRoute, kinds.ReferenceGrant, kinds.Namespace, kinds.Service,
+		kinds.Secret, kinds.AuthorizationPolicy,
 		kinds.BackendTLSPolicy, kinds.BackendTLSPolicy, kinds.ConfigMap, kinds.ListenerSet, kinds.ListenerSet,
 	}).Draw(t, "kind")
 	m := model.Meta{Kind: kind, Namespace: namespace, Name: name}
@@ -89,12 +89,12 @@ func drawAttachment(t *rapid.T) Update {
 		}
 	case kinds.KubernetesGateway:
 		o = drawKubernetesGateway(t, m)
-	case kinds.HTTPRoute, kinds.TCPRoute, kinds.TLSRoute:
+	case kinds.HTTPRoute, kinds.GRPCRoute, kinds.TCPRoute, kinds.TLSRoute:
 		o = drawAttachedRoute(t, m)
 	case kinds.ReferenceGrant:
 		o = &model.ReferenceGrant{
 			Meta: m, From: []model.GrantFrom{{
-				Group: kinds.GatewayAPIGroup, Kind: of("from", "HTTPRoute", "Gateway", "ListenerSet"),
+				Group: kinds.GatewayAPIGroup, Kind: of("from", "HTTPRoute", "GRPCRoute", "Gateway", "ListenerSet"),
 				Namespace: of("of", "a", "b"),
 			}},
 			To: []model.GrantTo{{Kind: of("to", "Service", "Secret", "ConfigMap"), Name: of("named", "", "x")}},
@@ -171,6 +171,7 @@ func drawListeners(t *rapid.T) []model.Listener {
 			Name: name, Port: 80, Protocol: model.HTTP,
 			Kinds: rapid.SampledFrom([][]kinds.Kind{
 				{kinds.HTTPRoute}, {kinds.TCPRoute}, {kinds.TLSRoute}, {kinds.HTTPRoute, kinds.TCPRoute},
+				{kinds.GRPCRoute, kinds.HTTPRoute},
 			}).Draw(t, "kinds of routes"),
 			Host:         rapid.SampledFrom([]model.Host{"*", "*.test", "a.test"}).Draw(t, "host"),
 			Accepted:     model.Condition{Status: rapid.Bool().Draw(t, "open"), Reason: "Accepted"},
@@ -210,7 +211,7 @@ func drawAttachedRoute(t *rapid.T, m model.Meta) *model.AttachedRoute {
 	}
 	to := model.ObjectName{Namespace: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "backend of"), Name: "x"}
 	d := model.Destination{Host: model.Resolve(to.Name, to.Namespace, "cluster.local"), Port: 80, Weight: 1}
-	if m.Kind != kinds.HTTPRoute {
+	if m.Kind != kinds.HTTPRoute && m.Kind != kinds.GRPCRoute {
 		r.TCP = []*model.TCPRoute{{Destinations: []model.Destination{d}}}
 	} else {
 		r.HTTP = []*model.HTTPRoute{{

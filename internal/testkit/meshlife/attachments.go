@@ -17,15 +17,22 @@ const bundles kinds.Kind = "CertificateBundle"
 // attachmentKinds are the kinds of the Gateway API. They are no part of Kinds: what they come to
 // depends on other objects, which only a state resolves.
 var attachmentKinds = []kinds.Kind{
-	kinds.KubernetesGateway, kinds.KubernetesGateway, kinds.HTTPRoute, kinds.HTTPRoute, kinds.TCPRoute,
-	kinds.TLSRoute, kinds.ReferenceGrant, kinds.BackendTLSPolicy, bundles, kinds.ListenerSet,
+	kinds.KubernetesGateway, kinds.KubernetesGateway, kinds.HTTPRoute, kinds.HTTPRoute, kinds.GRPCRoute,
+	kinds.TCPRoute, kinds.TLSRoute, kinds.ReferenceGrant, kinds.BackendTLSPolicy, bundles, kinds.ListenerSet,
+	kinds.GatewayClass,
 }
+
+// classes are the names of the GatewayClasses that there may be, and that Gateways name.
+var classes = []string{"istio", "other"}
 
 // Attach draws a change of an object of the Gateway API: that it comes, goes, or is another one.
 func (h *History) Attach(t *rapid.T) Change {
 	kind := one(t, "kind", attachmentKinds...)
-	k := source.Key{
-		Kind: kind, Namespace: one(t, "namespace", namespaces...), Name: one(t, "name", names[:2]...),
+	k := source.Key{Kind: kind}
+	if kind == kinds.GatewayClass {
+		k.Name = one(t, "name", classes...)
+	} else {
+		k.Namespace, k.Name = one(t, "namespace", namespaces...), one(t, "name", names[:2]...)
 	}
 	c := Change{Verb: Replace, Kind: kind}
 	if rarely(t, 4, "gone") {
@@ -39,13 +46,17 @@ func (h *History) Attach(t *rapid.T) Change {
 
 func drawAttachment(t *rapid.T, m model.Meta) model.Object {
 	switch m.Kind {
+	case kinds.GatewayClass:
+		return &model.GatewayClass{
+			Meta: m, Controller: one(t, "controller", model.GatewayController, "other"), Accepted: accepted("Accepted"),
+		}
 	case kinds.KubernetesGateway:
 		return drawKubernetesGateway(t, m)
 	case kinds.ReferenceGrant:
 		return &model.ReferenceGrant{
 			Meta: m, To: []model.GrantTo{{Kind: "Service"}, {Kind: "Secret"}},
 			From: []model.GrantFrom{{
-				Group: kinds.GatewayAPIGroup, Kind: one(t, "of kind", "HTTPRoute", "TCPRoute", "Gateway"),
+				Group: kinds.GatewayAPIGroup, Kind: one(t, "of kind", "HTTPRoute", "GRPCRoute", "TCPRoute", "Gateway"),
 				Namespace: one(t, "of", namespaces...),
 			}},
 		}
@@ -84,7 +95,7 @@ func accepted(reason string) model.Condition { return model.Condition{Status: tr
 
 func drawKubernetesGateway(t *rapid.T, m model.Meta) *model.KubernetesGateway {
 	g := &model.KubernetesGateway{
-		Meta: m, Class: one(t, "class", "istio", "istio", "other"), Service: one(t, "Service", hosts[:4]...),
+		Meta: m, Class: one(t, "class", classes[0], classes[0], classes[1]), Service: one(t, "Service", hosts[:4]...),
 		Accepted: accepted("Accepted"), Listeners: drawListeners(t),
 		Sets: one(t, "sets", model.NamespaceSelector{}, model.NamespaceSelector{All: true}),
 	}
@@ -102,12 +113,18 @@ func drawKubernetesGateway(t *rapid.T, m model.Meta) *model.KubernetesGateway {
 	return g
 }
 
+// routeKinds are those that listeners of HTTP let attach: all, as they do unless they say otherwise,
+// or one.
+var routeKinds = [][]kinds.Kind{
+	{kinds.GRPCRoute, kinds.HTTPRoute}, {kinds.GRPCRoute, kinds.HTTPRoute}, {kinds.HTTPRoute}, {kinds.GRPCRoute},
+}
+
 func drawListeners(t *rapid.T) []model.Listener {
 	var list []model.Listener
 	for _, name := range []string{"one", "two"}[:rapid.IntRange(1, 2).Draw(t, "listeners")] {
 		l := model.Listener{
 			Name: name, Port: one(t, "port", ports...), Protocol: model.HTTP, Host: one(t, "host", hosts[8:]...),
-			Kinds: []kinds.Kind{kinds.HTTPRoute}, From: model.NamespaceSelector{All: true},
+			Kinds: one(t, "kinds of routes", routeKinds...), From: model.NamespaceSelector{All: true},
 			Accepted: accepted("Accepted"), ResolvedRefs: accepted("ResolvedRefs"),
 		}
 		switch rapid.IntRange(0, 4).Draw(t, "protocol") {
@@ -155,7 +172,7 @@ func drawRoute(t *rapid.T, m model.Meta) *model.AttachedRoute {
 			r.Foreign = append(r.Foreign, f)
 		}
 	}
-	if m.Kind != kinds.HTTPRoute {
+	if m.Kind != kinds.HTTPRoute && m.Kind != kinds.GRPCRoute {
 		r.TCP = []*model.TCPRoute{{Destinations: d}}
 		return r
 	}
