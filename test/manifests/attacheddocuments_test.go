@@ -16,6 +16,10 @@ func withAttached(specs map[string][]string) map[string][]string {
 		set     = "parentRefs: [{kind: ListenerSet, name: a, namespace: default}]"
 	)
 	for kind, more := range map[string][]string{
+		"GatewayClass": {
+			"spec: {controllerName: istio.io/gateway-controller}",
+			"spec: {controllerName: example.test/gateway-controller}",
+		},
 		"KubernetesGateway": {
 			"spec: {gatewayClassName: istio, allowedListeners: {namespaces: {from: All}}, listeners: [" +
 				"{name: http, port: 8090, protocol: HTTP, " + all + "}, " +

@@ -116,7 +116,7 @@ var apiVersions = map[string]string{
 
 	"KubernetesGateway": gatewayAPI, "ListenerSet": gatewayAPI, "ReferenceGrant": gatewayAPI,
 	"HTTPRoute": gatewayAPI, "GRPCRoute": gatewayAPI, "TLSRoute": gatewayAPI, "TCPRoute": gatewayAPI,
-	"BackendTLSPolicy": gatewayAPI,
+	"BackendTLSPolicy": gatewayAPI, "GatewayClass": gatewayAPI,
 }
 
 var labels = map[string]string{
@@ -134,8 +134,12 @@ func (d document) String() string {
 	if d.age > 0 {
 		age = fmt.Sprintf(", creationTimestamp: \"2024-01-0%dT00:00:00Z\"", d.age)
 	}
-	return fmt.Sprintf("---\napiVersion: %s\nkind: %s\nmetadata: {name: %s, namespace: %s%s%s}\n%s\n", version,
-		d.manifestKind(), d.name, d.namespace, age, labels[d.kind], specs[d.kind][d.spec])
+	namespace := ""
+	if d.namespace != "" {
+		namespace = ", namespace: " + d.namespace
+	}
+	return fmt.Sprintf("---\napiVersion: %s\nkind: %s\nmetadata: {name: %s%s%s%s}\n%s\n", version,
+		d.manifestKind(), d.name, namespace, age, labels[d.kind], specs[d.kind][d.spec])
 }
 
 // unreadable is the manifest with a mistake that no conversion comes to see.
@@ -163,6 +167,7 @@ func drawDocument(rt *rapid.T) document {
 			"TCPRoute",
 			"TLSRoute",
 			"GRPCRoute",
+			"GatewayClass",
 			"KubernetesGateway",
 			"ListenerSet",
 			"ReferenceGrant",
@@ -180,6 +185,8 @@ func drawDocument(rt *rapid.T) document {
 		d.namespace, d.name = "istio-system", "istio"
 	case "Gateway", "KubernetesGateway":
 		d.namespace = "istio-system"
+	case "GatewayClass": // cluster-scoped, and named by KubernetesGateways
+		d.namespace, d.name = "", rapid.SampledFrom([]string{"istio", "other"}).Draw(rt, "class")
 	}
 	d.spec = rapid.IntRange(0, len(specs[d.kind])-1).Draw(rt, "spec")
 	return d
