@@ -65,7 +65,8 @@ func meshWithRoutes(t *testing.T, routes int) *meshOf {
 
 var toGateway = model.ParentRef{Group: kinds.GatewayAPIGroup, Kind: "Gateway", Name: "public"}
 
-// One route among 5,000 changes: one virtual host is translated, and goes to the gateway alone.
+// One route among 5,000 changes: one virtual host is translated, and goes to the gateway alone. Its
+// bytes are those of the same route among 10.
 func TestOneAttachedRouteAmongThousandsIsOneVirtualHost(t *testing.T) {
 	if raced {
 		t.Skip("one goroutine does it all")
@@ -73,7 +74,31 @@ func TestOneAttachedRouteAmongThousandsIsOneVirtualHost(t *testing.T) {
 	few := meshWithRoutes(t, 10).costOf(attachTo(7, toGateway, "/b"))
 	many := meshWithRoutes(t, 5000).costOf(attachTo(7, toGateway, "/b"))
 	require.Equal(t, few, many)
-	require.Equal(t, cost{misses: 1, hits: many.hits, changed: 1, upserts: 1}, many)
+	require.NotZero(t, many.bytes)
+	require.Equal(t, cost{misses: 1, hits: many.hits, changed: 1, upserts: 1, bytes: many.bytes}, many)
+}
+
+// Ten thousand routes on one host are one virtual host. An edit of a route on another host neither
+// translates that again nor sends it.
+func TestManyRoutesOnOneHostLeaveTheHostsOfOthers(t *testing.T) {
+	if raced {
+		t.Skip("one goroutine does it all")
+	}
+	const other = 10_000
+	costs := map[int]cost{}
+	for _, routes := range []int{10, other} {
+		m := meshWithRoutes(t, 1)
+		updates := []state.Update{attachTo(other, toGateway, "/a")}
+		for i := range routes {
+			u := attachTo(i, toGateway, fmt.Sprint("/", i))
+			u.Objects[0].(*model.AttachedRoute).Hosts = []model.Host{"one.test"}
+			updates = append(updates, u)
+		}
+		m.apply(updates...)
+		costs[routes] = m.costOf(attachTo(other, toGateway, "/b"))
+	}
+	require.Equal(t, costs[10], costs[other])
+	require.Equal(t, 1, costs[10].upserts)
 }
 
 // A route of a Service changes the calls of this Service, for all callers.
@@ -83,8 +108,8 @@ func TestOneRouteOfAServiceIsOneVirtualHostOfItsCallers(t *testing.T) {
 	costs := map[int]cost{}
 	for _, routes := range []int{10, 1000} {
 		m := meshWithRoutes(t, routes)
-		m.apply(attachTo(routes, toService, "/a"))
-		costs[routes] = m.costOf(attachTo(routes, toService, "/b"))
+		m.apply(attachTo(5000, toService, "/a"))
+		costs[routes] = m.costOf(attachTo(5000, toService, "/b"))
 	}
 	require.Equal(t, costs[10], costs[1000])
 	require.Equal(t, namespaces, costs[10].changed)
@@ -120,7 +145,7 @@ func TestOneMoreListenerSetLeavesTheTablesOfOthers(t *testing.T) {
 		}
 		m.apply(updates...)
 		c := m.costOf(setWithListener(sets))
-		c.hits = 0
+		c.hits, c.bytes = 0, 0 // the listener of the port holds a chain for each of the sets
 		costs[sets] = c
 	}
 	require.Equal(t, costs[100], costs[1000])

@@ -99,6 +99,7 @@ type cost struct {
 	misses, hits uint64
 	changed      int
 	upserts      int
+	bytes        int // of the bodies of the upserts
 }
 
 func (m *meshOf) costOf(u state.Update) cost {
@@ -116,7 +117,12 @@ func (m *meshOf) costOf(u state.Update) cost {
 		for t := range changed.State.Sets() {
 			resource.Diff(
 				states[changed.Class].Set(resource.Type(t)), changed.State.Set(resource.Type(t)),
-				func(_, _ *resource.Resource) { c.upserts++ },
+				func(_, to *resource.Resource) {
+					c.upserts++
+					if to != nil { // else it is removed
+						c.bytes += len(to.Body())
+					}
+				},
 			)
 		}
 	}
@@ -194,6 +200,8 @@ func TestAnEditOfAPolicyChangesTheClassesThatItSelects(t *testing.T) {
 		m.apply(policy(i, model.Labels{}, "a"))
 	}
 	m.apply(policy(7, gateway, "a"))
-	require.Equal(t, cost{misses: 1, hits: 3, changed: 1, upserts: 1}, m.costOf(policy(7, gateway, "b")))
+	got := m.costOf(policy(7, gateway, "b"))
+	got.bytes = 0 // of the whole listener, which the number of policies for others does not change
+	require.Equal(t, cost{misses: 1, hits: 3, changed: 1, upserts: 1}, got)
 	require.Zero(t, m.costOf(policy(7, gateway, "b")).changed)
 }
