@@ -45,6 +45,7 @@ func TestFiltersAreResourcesOfTheirOwn_1_16(t *testing.T) {
 		require.Contains(t, r.Config().WarmingListeners, "m")
 	})
 	fact(t, "an edit is for the next request on connections that are open, and drains nothing", editDrainsNothing)
+	fact(t, "an edit is for the next stream on a connection of HTTP/2, and drains nothing", editDrainsNoHTTP2)
 	fact(t, "a list of filters changes at once", listChangesAtOnce)
 	fact(t, "filters of a list behind one that waits for an answer have their turn", filtersBehindAnAnswer)
 	fact(t, "a request that waits for an answer keeps the list that it met", requestThatWaits)
@@ -137,6 +138,17 @@ func editDrainsNothing(t *testing.T, r *adscript.Run) {
 	require.Equal(t, ok("a"), request())
 	requireEditsInForce(t, r, request)
 	require.Equal(t, 1, r.Stat("http.l.downstream_cx_active"))
+}
+
+func editDrainsNoHTTP2(t *testing.T, r *adscript.Run) {
+	start(r)
+	openFiltered(r, adscript.FilterList("f", adscript.DenyPath("/no")))
+	request, closeAll := keepAliveHTTP2(t, r)
+	defer closeAll()
+	require.Equal(t, ok("a"), request())
+	requireEditsInForce(t, r, request)
+	require.Equal(t, 1, r.Stat("http.l.downstream_cx_http2_total"), "all came on one connection")
+	require.Zero(t, r.Stat("http.l.downstream_cx_drain_close"))
 }
 
 // requireEditsInForce has a filter refuse all requests, and then accept them again. Each edit is in

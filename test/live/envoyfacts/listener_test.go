@@ -125,10 +125,25 @@ func keepsItsRoutes(t *testing.T, r *adscript.Run) {
 	require.Equal(t, ok("a"), r.Get("l", "a.test", "/"))
 }
 
-// keepAlive sends requests through listener l, all on one connection, which it opens now.
+// keepAlive sends requests through listener l, all on one connection of HTTP/1.1, which it opens
+// now.
 func keepAlive(t *testing.T, r *adscript.Run) (request func() adscript.Answer, closeAll func()) {
 	t.Helper()
-	transport := &http.Transport{MaxConnsPerHost: 1}
+	return keepAliveBy(t, r, &http.Transport{MaxConnsPerHost: 1})
+}
+
+// keepAliveHTTP2 is keepAlive for HTTP/2 without TLS.
+func keepAliveHTTP2(t *testing.T, r *adscript.Run) (request func() adscript.Answer, closeAll func()) {
+	t.Helper()
+	transport := &http.Transport{MaxConnsPerHost: 1, Protocols: &http.Protocols{}}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	return keepAliveBy(t, r, transport)
+}
+
+func keepAliveBy(
+	t *testing.T, r *adscript.Run, transport *http.Transport,
+) (request func() adscript.Answer, closeAll func()) {
+	t.Helper()
 	url := "http://" + r.Address("l").String()
 	return func() adscript.Answer {
 		t.Helper()
