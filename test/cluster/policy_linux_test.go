@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -119,23 +120,16 @@ func requestPolicies(t *testing.T, c *cluster) {
 		return func() bool { return w.requestOfMesh(t, address, path) == status }
 	}
 	c.await(t, "a request is answered before there is a policy", asks("/", http.StatusOK))
-	c.apply(t, livemesh.Object("AuthorizationPolicy vault", `
-selector: {matchLabels: {app: vault}}
-action: DENY
-rules: [{to: [{operation: {paths: [/silver], ports: ["8080"]}}]}]
-`))
+	c.apply(t, vaultDenies("/silver"))
 	plain := func(path string, is int) func() bool {
 		return func() bool { return w.get("http://"+address+path).status == is }
 	}
 	c.await(t, "a request in plaintext is denied on an undeclared port", plain("/silver", http.StatusForbidden))
 	c.await(t, "another one is not", plain("/", http.StatusOK))
+	editsOnOneConnection(t, c, w, address)
 	c.apply(t,
 		livemesh.Object("PeerAuthentication vault", "selector: {matchLabels: {app: vault}}\nmtls: {mode: STRICT}"),
-		livemesh.Object("AuthorizationPolicy vault", `
-selector: {matchLabels: {app: vault}}
-action: DENY
-rules: [{to: [{operation: {paths: [/gold], ports: ["8080"]}}]}]
-`))
+		vaultDenies("/gold"))
 	c.await(t, "a request is denied on an undeclared port", asks("/gold", http.StatusForbidden))
 	c.await(t, "another one is not", asks("/", http.StatusOK))
 
@@ -152,29 +146,88 @@ ports: [{name: a, port: 80, targetPort: 8080}, {name: b, port: 9100}]
 	w.until(t, "http://vault/", "answered there", ok)
 }
 
+// vaultDenies is a policy of the vault that denies requests for a path.
+func vaultDenies(path string) string {
+	return livemesh.Object("AuthorizationPolicy vault", `
+selector: {matchLabels: {app: vault}}
+action: DENY
+rules: [{to: [{operation: {paths: [`+path+`], ports: ["8080"]}}]}]
+`)
+}
+
+// editsOnOneConnection edits the paths of a policy while a connection to the vault stays open. Each
+// edit is in force for requests on that connection, which the server's proxy does not close.
+func editsOnOneConnection(t *testing.T, c *cluster, w *workload, address string) {
+	conn := w.connectOfMesh(t, address)
+	require.NotNil(t, conn)
+	defer func() { _ = conn.Close() }()
+	asks := func(path string, status int) func() bool {
+		return func() bool {
+			got := conn.ask(path)
+			require.NotZero(t, got, "the connection is closed")
+			return got == status
+		}
+	}
+	c.await(t, "the policy is in force on a connection", asks("/silver", http.StatusForbidden))
+	require.True(t, asks("/copper", http.StatusOK)())
+	c.apply(t, vaultDenies("/copper"))
+	c.await(t, "an edit denies on a connection that is open", asks("/copper", http.StatusForbidden))
+	require.True(t, asks("/silver", http.StatusOK)())
+	c.apply(t, vaultDenies("/silver"))
+	c.await(t, "another edit allows on it", asks("/copper", http.StatusOK))
+	require.True(t, asks("/silver", http.StatusForbidden)())
+}
+
 // requestOfMesh asks in TLS of the mesh, as a proxy does for requests, and returns the status; 0
 // without an answer.
 func (w *workload) requestOfMesh(t *testing.T, address, path string) int {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	conn, err := w.pod.Dial(ctx, "tcp", address)
-	if err != nil {
+	conn := w.connectOfMesh(t, address)
+	if conn == nil {
 		return 0
 	}
 	defer func() { _ = conn.Close() }()
-	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+	return conn.ask(path)
+}
+
+// meshConnection is a connection for requests in TLS of the mesh.
+type meshConnection struct {
+	net.Conn
+	answers *bufio.Reader
+}
+
+// connectOfMesh connects as a proxy does for requests. It returns nil if nobody listens.
+func (w *workload) connectOfMesh(t *testing.T, address string) *meshConnection {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), askFor)
+	defer cancel()
+	conn, err := w.pod.Dial(ctx, "tcp", address)
+	if err != nil {
+		return nil
+	}
 	secure := tls.Client(conn, &tls.Config{ //nolint:gosec // who answers is not what is tested
 		Certificates: []tls.Certificate{w.c.certificate(t)}, InsecureSkipVerify: true,
 		NextProtos: []string{"istio-http/1.1"},
 	})
-	if _, err := fmt.Fprintf(secure, "GET %s HTTP/1.1\r\nHost: vault\r\n\r\n", path); err != nil {
+	return &meshConnection{secure, bufio.NewReader(secure)}
+}
+
+// askFor is how long a request in TLS of the mesh may take.
+const askFor = 5 * time.Second
+
+// ask returns the status of an answer; 0 without one.
+func (c *meshConnection) ask(path string) int {
+	_ = c.SetDeadline(time.Now().Add(askFor))
+	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: vault\r\n\r\n", path); err != nil {
 		return 0
 	}
-	response, err := http.ReadResponse(bufio.NewReader(secure), nil)
+	response, err := http.ReadResponse(c.answers, nil)
 	if err != nil {
 		return 0
 	}
 	defer func() { _ = response.Body.Close() }()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		return 0
+	}
 	return response.StatusCode
 }
