@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -13,6 +15,8 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/testkit/certs"
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
+	"github.com/lateen-mesh/lateen/internal/translate/cluster"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // secureBackend starts a server of HTTPS that answers with the name that it was asked for.
@@ -134,6 +138,38 @@ rules:
 	run("a DestinationRule says something else", backendTLS("p", "", ca("right", ""))+livemesh.Object(
 		"DestinationRule pool", "host: secure\ntrafficPolicy: {connectionPool: {tcp: {maxConnections: 9}}}\n",
 	), both(ok))
+	m.Run("the authorities of the system", livemesh.File("policy.yaml",
+		backendTLS("p", "", "{hostname: backend.test, wellKnownCACertificates: System}")),
+		func(t *testing.T, m *livemesh.Mesh) {
+			if _, err := os.Stat(cluster.SystemCAFile); err != nil {
+				t.Skip("the system has none: ", err)
+			}
+			for workload, get := range map[string]func() livemesh.Answer{
+				"istio-ingress": func() livemesh.Answer { return gateway.Get("/", livemesh.Host("any.test")) },
+				"client-v1":     func() livemesh.Answer { return client.Get("http://secure.default:443/") },
+			} {
+				before := unverified(t, m, workload)
+				requireStatus(t, closed, get())
+				require.Greater(t, unverified(t, m, workload), before, "none of them signed the certificate")
+				clusters := m.Proxy(workload).Types[resource.Cluster]
+				require.Empty(t, clusters.Nack)
+				require.Empty(t, clusters.Quarantined)
+			}
+		})
+}
+
+// unverified is how many certificates of the Service secure the proxy of a workload has refused
+// because none of the authorities that it trusts signed them.
+func unverified(t *testing.T, m *livemesh.Mesh, workload string) int {
+	t.Helper()
+	sum := 0
+	for line := range strings.Lines(m.Admin(workload, `/stats?filter=secure.*ssl\.fail_verify_error`)) {
+		_, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		n, err := strconv.Atoi(value)
+		require.NoError(t, err, line)
+		sum += n
+	}
+	return sum
 }
 
 // TestGatewayPresentsItsCertificate is a server that wants to know who calls.
