@@ -113,8 +113,8 @@ func drawKubernetesGateway(t *rapid.T, m model.Meta) *model.KubernetesGateway {
 	return g
 }
 
-// routeKinds are those that listeners of HTTP let attach: all, as they do unless they say otherwise,
-// or one.
+// routeKinds are those that listeners of HTTP let attach: all, as they do unless they say
+// otherwise, or one.
 var routeKinds = [][]kinds.Kind{
 	{kinds.GRPCRoute, kinds.HTTPRoute}, {kinds.GRPCRoute, kinds.HTTPRoute}, {kinds.HTTPRoute}, {kinds.GRPCRoute},
 }
