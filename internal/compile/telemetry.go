@@ -41,11 +41,7 @@ func observedBy(s *scope.Scope) (o observed) {
 func tracingOf(s *scope.Scope, all []*model.Telemetry, side model.WorkloadMode) model.Tracing {
 	tracing := model.MergedTracing(s.Stated().Over(s.Mesh()), all, side)
 	if t := tracing.Tracer; t != nil {
-		svc := s.Service(t.Host)
-		if svc == nil {
-			return model.Tracing{}
-		}
-		if p, has := svc.Port(t.Port); !has || p.Protocol == model.UDP {
+		if svc := s.Service(t.Host); svc == nil || !svc.TakesTCP(t.Port) {
 			return model.Tracing{}
 		}
 	}

@@ -76,19 +76,10 @@ func (t *tracker) classify(typeURL, name string, body []byte) uint64 {
 // it contains none of these pods. An assignment without endpoints says nothing, because its
 // endpoints are resources of their own.
 func (t *tracker) removalsSeen(body []byte) load.Marker {
-	any := false
-	seen := t.removalsWithout(func(yield func(uint32) bool) {
-		for address := range load.Addresses(body) {
-			any = true
-			if !yield(address) {
-				return
-			}
-		}
-	})
-	if !any {
+	if _, any := load.Address(body); !any {
 		return 0
 	}
-	return seen
+	return t.removalsWithout(load.Addresses(body))
 }
 
 // collected returns the mark of a collection's first answer, which has all its members: a sidecar

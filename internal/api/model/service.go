@@ -120,6 +120,12 @@ func (s *Service) Port(number uint16) (ServicePort, bool) {
 	return s.Ports[i], true
 }
 
+// TakesTCP reports whether a port of that number takes connections, which UDP has none of.
+func (s *Service) TakesTCP(number uint16) bool {
+	p, has := s.Port(number)
+	return has && p.Protocol != UDP
+}
+
 // Exports says which namespaces may see an object (exportTo).
 type Exports struct {
 	// Own is set when the list held "."; None when it held "~".

@@ -69,7 +69,7 @@ func missingReceivers(snap *state.Snapshot, t *model.Telemetry) []source.Problem
 func receives(snap *state.Snapshot, t *model.Tracer) (known, takes bool) {
 	for s := range snap.Claims(t.Host) {
 		known = true
-		if p, has := s.Port(t.Port); has && p.Protocol != model.UDP {
+		if s.TakesTCP(t.Port) {
 			return true, true
 		}
 	}

@@ -131,24 +131,28 @@ func listenerWaitsForItsFilter(t *testing.T, r *adscript.Run) {
 }
 
 func editDrainsNothing(t *testing.T, r *adscript.Run) {
-	start(r)
-	openFiltered(r, adscript.FilterList("f", adscript.DenyPath("/no")))
-	request, closeAll := keepAlive(t, r)
-	defer closeAll()
-	require.Equal(t, ok("a"), request())
-	requireEditsInForce(t, r, request)
+	editsOnOneConnection(t, r, keepAlive)
 	require.Equal(t, 1, r.Stat("http.l.downstream_cx_active"))
 }
 
 func editDrainsNoHTTP2(t *testing.T, r *adscript.Run) {
-	start(r)
-	openFiltered(r, adscript.FilterList("f", adscript.DenyPath("/no")))
-	request, closeAll := keepAliveHTTP2(t, r)
-	defer closeAll()
-	require.Equal(t, ok("a"), request())
-	requireEditsInForce(t, r, request)
+	editsOnOneConnection(t, r, keepAliveHTTP2)
 	require.Equal(t, 1, r.Stat("http.l.downstream_cx_http2_total"), "all came on one connection")
 	require.Zero(t, r.Stat("http.l.downstream_cx_drain_close"))
+}
+
+// editsOnOneConnection edits a filter between requests on a connection, which stays open until the
+// test ends.
+func editsOnOneConnection(
+	t *testing.T, r *adscript.Run, open func(*testing.T, *adscript.Run) (func() adscript.Answer, func()),
+) {
+	t.Helper()
+	start(r)
+	openFiltered(r, adscript.FilterList("f", adscript.DenyPath("/no")))
+	request, closeAll := open(t, r)
+	t.Cleanup(closeAll)
+	require.Equal(t, ok("a"), request())
+	requireEditsInForce(t, r, request)
 }
 
 // requireEditsInForce has a filter refuse all requests, and then accept them again. Each edit is in
