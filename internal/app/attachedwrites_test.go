@@ -331,3 +331,20 @@ func TestAGatewayIsNotWrittenForEachRoute(t *testing.T) {
 		w.resign()
 	})
 }
+
+// The Gateway's status does not wait for those of its routes: two seconds after 5,000 of them have
+// come at once, it counts them all.
+func TestAGatewayDoesNotWaitForItsRoutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &attachedAPI{objects: map[string]map[string]any{}, writes: map[string]int{}}
+		w := leadAttached(t, api, append(attachedServices(), edge())...)
+		settle()
+		api.written()
+		w.apply(allAttachedRoutes()...)
+		<-time.After(2 * time.Second)
+		synctest.Wait()
+		require.InDelta(t, attachedRoutes, api.attached(), 0)
+		require.Less(t, len(api.written()), attachedRoutes/10, "the routes wait for their turn")
+		w.resign()
+	})
+}

@@ -26,8 +26,8 @@ const fieldManager = "lateen"
 type API struct{ client rest.Interface }
 
 // attachmentFactor is how much higher the limit is for statuses of the Gateway API: each route has
-// one, and people wait for it.
-const attachmentFactor = 5
+// one, and people wait for it. It allows 80 statuses a second, as many as istiod's client writes.
+const attachmentFactor = 8
 
 // NewAPI returns an API with a client of its own, so that the limit holds for statuses alone.
 func NewAPI(config *rest.Config) (API, error) { return newAPI(config, 1) }

@@ -57,7 +57,7 @@ func (w *AttachmentWriter) Run(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
-	w.statusQueue = newStatusQueue(ctx, w.Metrics, w.Log)
+	w.statusQueue = newStatusQueue(ctx, newParentsFirst(), w.Metrics, w.Log)
 	if !w.readExisting(ctx) {
 		return
 	}

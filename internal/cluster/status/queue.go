@@ -45,13 +45,55 @@ const (
 	failed    = "error"
 )
 
-// newStatusQueue returns a queue that shuts down with ctx.
-func newStatusQueue(ctx context.Context, metrics *observe.Metrics, log *slog.Logger) *statusQueue {
-	queue := workqueue.NewTypedRateLimitingQueue(
+// newStatusQueue returns a queue that shuts down with ctx. order says which object is next.
+func newStatusQueue(
+	ctx context.Context, order workqueue.Queue[source.Key], metrics *observe.Metrics, log *slog.Logger,
+) *statusQueue {
+	inOrder := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[source.Key]{Queue: order})
+	queue := workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[source.Key](minRetry, maxRetry),
+		workqueue.TypedRateLimitingQueueConfig[source.Key]{
+			DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(
+				workqueue.TypedDelayingQueueConfig[source.Key]{Queue: inOrder},
+			),
+		},
 	)
 	context.AfterFunc(ctx, queue.ShutDown)
 	return &statusQueue{queue: queue, metrics: metrics, log: log}
+}
+
+// inTurn is the order of arrival.
+func inTurn() workqueue.Queue[source.Key] { return workqueue.DefaultQueue[source.Key]() }
+
+// parentsFirst is an order in which what routes attach to does not wait for the routes: there are
+// few of the one and thousands of the other.
+type parentsFirst struct{ parents, others workqueue.Queue[source.Key] }
+
+func newParentsFirst() workqueue.Queue[source.Key] { return &parentsFirst{inTurn(), inTurn()} }
+
+func (p *parentsFirst) of(k source.Key) workqueue.Queue[source.Key] {
+	switch k.Kind {
+	case kinds.GatewayClass, kinds.KubernetesGateway, kinds.ListenerSet:
+		return p.parents
+	}
+	return p.others
+}
+
+// Touch does nothing: an object that is added again keeps its place.
+func (p *parentsFirst) Touch(source.Key) {}
+
+// Push adds an object.
+func (p *parentsFirst) Push(k source.Key) { p.of(k).Push(k) }
+
+// Len is the number of objects.
+func (p *parentsFirst) Len() int { return p.parents.Len() + p.others.Len() }
+
+// Pop takes the next object.
+func (p *parentsFirst) Pop() source.Key {
+	if p.parents.Len() > 0 {
+		return p.parents.Pop()
+	}
+	return p.others.Pop()
 }
 
 // backoff returns how long new work should wait after the failures: nothing without one.

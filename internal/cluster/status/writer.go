@@ -51,7 +51,7 @@ func (w *Writer) Run(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
-	w.statusQueue = newStatusQueue(ctx, w.Metrics, w.Log)
+	w.statusQueue = newStatusQueue(ctx, inTurn(), w.Metrics, w.Log)
 	if !w.readExisting(ctx) {
 		return
 	}

@@ -297,7 +297,7 @@ func TestABacklogIsPaced(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		metrics := observe.New(observe.Build{Start: time.Now(), Now: time.Now})
 		w := NewWriter(WriterOptions{Tracker: NewTracker(), Metrics: metrics})
-		w.statusQueue = newStatusQueue(ctx, metrics, nil)
+		w.statusQueue = newStatusQueue(ctx, inTurn(), metrics, nil)
 		var backlog []source.Key
 		for i := range 1000 {
 			backlog = append(backlog, key(fmt.Sprint(i)))
