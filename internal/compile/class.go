@@ -192,7 +192,7 @@ func (c *class) step(
 	narrowed, narrow := m.forClass(&c.scope, to)
 	switch {
 	case narrow:
-		if narrowed != m || m.mayObserve() {
+		if narrowed != m || m.mayObserve {
 			narrowed = narrowed.observing(c.state, &c.scope, to)
 		}
 		return c.stepTo(builder, narrowed, to, changed)

@@ -145,6 +145,24 @@ func TestTheCostOfAChangeDoesNotGrowWithTheMesh(t *testing.T) {
 	}
 }
 
+// Routes that a gateway has for all hosts are no service's: an edit compiles as little among a
+// thousand services as among a hundred.
+func TestRoutesOfAGatewayForAllHostsLeaveTheServices(t *testing.T) {
+	routes := func(name string) state.Update {
+		u := routesOfService(7, 1)
+		v := u.Objects[0].(*model.VirtualService)
+		v.Hosts, v.Gateways, v.HTTP[0].Name = []model.Host{"*"}, []string{"ns0/public"}, name
+		return u
+	}
+	units := map[int]uint64{}
+	for _, services := range []int{100, 1000} {
+		m := newMeshOf(t, services)
+		m.apply(routes("a"))
+		units[services] = m.workOf(func() { m.apply(routes("b")) }).Units
+	}
+	require.Equal(t, units[100], units[1000])
+}
+
 // What changes no output reaches no proxy.
 func TestAChangeWithoutEffectChangesNoState(t *testing.T) {
 	m := newMeshOf(t, 100)

@@ -20,7 +20,7 @@ type endpointFastPath struct {
 	// the place.
 	movedLists map[*groupList]*groupList
 	varying    map[string]bool
-	// slowHosts are hosts whose classes have to be asked.
+	// slowHosts are hosts whose classes have to be asked; nil for none.
 	slowHosts map[model.Host]bool
 	results   map[resource.Identity]*resource.Set // by the identity of what they replace
 	// last is the set that was asked for last, and lastTo its replacement. Those of the next class
@@ -36,7 +36,6 @@ func (b unitBuilder) newFastPath(d *state.Delta) *endpointFastPath {
 		replacements: map[*resource.Resource]*assignmentKey{},
 		movedLists:   map[*groupList]*groupList{},
 		varying:      map[string]bool{},
-		slowHosts:    map[model.Host]bool{},
 		results:      map[resource.Identity]*resource.Set{},
 	}
 	for _, e := range d.Endpoints {
@@ -63,7 +62,7 @@ func (f *endpointFastPath) replaceList(host model.Host, m groupMove, g *groups) 
 		}
 		if disputed {
 			// two groups came to equal bytes: only the class knows which it means
-			f.slowHosts[host] = true
+			f.slowHosts = withHost(f.slowHosts, host)
 			continue
 		}
 		next := key

@@ -16,14 +16,10 @@ import (
 // serversOn returns the servers that a gateway class has on a bound port, broken ones too, in the
 // total order.
 func serversOn(s *scope.Scope, port uint16) []server {
-	var found []server
-	for g := range s.Gateways() {
-		for i := range g.Servers {
-			sv := server{gateway: g, index: i, GatewayServer: &g.Servers[i]}
-			if s.BoundPort(sv.Port) == port {
-				found = append(found, sv)
-			}
-		}
+	on := s.ServersOn(port)
+	found := make([]server, 0, len(on))
+	for _, of := range on {
+		found = append(found, server{of.Gateway, of.Index, &of.Gateway.Servers[of.Index]})
 	}
 	return found
 }
@@ -48,7 +44,7 @@ func (sv server) tableOn(port uint16) string {
 	case !sv.Protocol.IsHTTP():
 		return ""
 	case sv.TLS == nil:
-		return "http." + portText(port)
+		return plaintextTable(port)
 	}
 	return ownTablePrefix + portText(sv.Port) + "." + sv.PortName + "." + sv.gateway.Name + "." + sv.gateway.Namespace
 }
@@ -117,7 +113,7 @@ func (b unitBuilder) gatewaySlots(s *scope.Scope, port uint16, report func(sourc
 		Common:      b.common(s, model.ClientMode),
 	}
 	if open.http {
-		in.RouteTable = "http." + portText(port)
+		in.RouteTable = plaintextTable(port)
 	}
 	return append(slots, slot{
 		typ:  resource.Listener,

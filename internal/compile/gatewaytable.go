@@ -14,14 +14,21 @@ import (
 // ownTablePrefix begins the names of the route tables that one server has for itself.
 const ownTablePrefix = "https."
 
+// plaintextTable is the name of the route table that all servers for HTTP in plaintext share on a
+// bound port.
+func plaintextTable(port uint16) string { return "http." + portText(port) }
+
 // serversOfTable returns the servers of a route table, in the total order. A broken server stays
 // closed and is left out.
 func serversOfTable(s *scope.Scope, port uint16, table string) []server {
 	if own, is := strings.CutPrefix(table, ownTablePrefix); is {
 		return serversOfOwnTable(s, port, own)
 	}
+	if table != plaintextTable(port) {
+		return nil
+	}
 	return slices.DeleteFunc(serversOn(s, port), func(sv server) bool {
-		return sv.Broken != "" || sv.tableOn(port) != table
+		return sv.Broken != "" || sv.TLS != nil || !sv.Protocol.IsHTTP()
 	})
 }
 

@@ -22,8 +22,8 @@ type impact struct {
 	endpoints   map[model.Host]bool
 	ports       map[uint16]map[model.Host]bool // of TCP listeners, with the hosts that touch them
 	vips        map[unit]bool                  // unitVIP
-	names       map[model.Host]bool            // unitName, of which only endpoints changed
-	aliases     map[model.Host]bool            // what addAliases has added
+	names       map[model.Host]bool            // unitName, of which only endpoints changed; nil for none
+	aliases     map[model.Host]bool            // what addAliases has added; nil for nothing
 	own         bool                           // unitOwn
 	credentials []changedCredential
 	virtual     map[*model.VirtualService]bool
@@ -31,6 +31,8 @@ type impact struct {
 	// observes says that calls of the class are logged or traced otherwise than before, so that all
 	// its listeners are compiled again.
 	observes bool
+	// mayObserve says that observes may become true for a class.
+	mayObserve bool
 	// noUnits says that no class has a unit to compile. The fast path may still have something for
 	// it.
 	noUnits bool
@@ -44,8 +46,6 @@ func impactOf(d *state.Delta, f *endpointFastPath) *impact {
 		endpoints: map[model.Host]bool{},
 		ports:     map[uint16]map[model.Host]bool{},
 		vips:      map[unit]bool{},
-		names:     map[model.Host]bool{},
-		aliases:   map[model.Host]bool{},
 		virtual:   map[*model.VirtualService]bool{},
 		seen:      map[*model.VirtualService]bool{},
 	}
@@ -88,8 +88,17 @@ func impactOf(d *state.Delta, f *endpointFastPath) *impact {
 	for _, p := range d.Credentials {
 		m.addCredential(p.Either())
 	}
-	m.noUnits = m.touchesNoUnit()
+	m.noUnits, m.mayObserve = m.touchesNoUnit(), m.touchesReceivers()
 	return m
+}
+
+// withHost adds a host to a set that stays nil where most steps have no such host.
+func withHost(set map[model.Host]bool, host model.Host) map[model.Host]bool {
+	if set == nil {
+		set = map[model.Host]bool{}
+	}
+	set[host] = true
+	return set
 }
 
 // seenOtherwise returns the destinations whose visibility a changed VirtualService may change. If
@@ -113,7 +122,15 @@ func seenOtherwise(p state.Pair[model.VirtualService]) []model.Host {
 }
 
 // snapshots returns the snapshots before and after the delta.
-func (m *impact) snapshots() []*state.Snapshot { return []*state.Snapshot{m.delta.From, m.delta.To} }
+func (m *impact) snapshots() [2]*state.Snapshot {
+	return [...]*state.Snapshot{m.delta.From, m.delta.To}
+}
+
+// hasSameServices reports whether a snapshot is the one before the delta and has the services of
+// the one after it, so that one of the two need be asked for services.
+func (m *impact) hasSameServices(snap *state.Snapshot) bool {
+	return snap == m.delta.From && len(m.delta.Services) == 0
+}
 
 // addClaimants adds a host whose claimants changed, or which may become visible or invisible, with
 // all that depends on it.
@@ -130,9 +147,12 @@ func (m *impact) addClaimants(host model.Host) {
 // its service, by its routes.
 func (m *impact) addAliases(host model.Host) {
 	for _, snap := range m.snapshots() {
+		if !snap.HasAliases() {
+			continue
+		}
 		for svc := range snap.AliasesOf(host) {
 			if !m.aliases[svc.Host] {
-				m.aliases[svc.Host] = true
+				m.aliases = withHost(m.aliases, svc.Host)
 				m.addClaimants(svc.Host)
 			}
 		}
@@ -156,6 +176,9 @@ func (m *impact) addRoutes(vs *model.VirtualService) {
 	}
 	m.seen[vs] = true
 	m.virtual[vs] = true
+	if !slices.Contains(vs.Gateways, model.Mesh) {
+		return // the virtual hosts of gateways are units of their own, and no service's host takes part
+	}
 	for _, pattern := range vs.Hosts {
 		m.hosts[pattern] = true
 		for _, snap := range m.snapshots() {
@@ -248,6 +271,9 @@ func (m *impact) addEndpointChange(e state.EndpointChange) {
 // (chainBuilder.addPods).
 func (m *impact) addPodsPorts(host model.Host) {
 	for _, snap := range m.snapshots() {
+		if m.hasSameServices(snap) {
+			continue
+		}
 		for svc := range snap.Claims(host) {
 			if !svc.Headless {
 				continue
@@ -266,6 +292,9 @@ func (m *impact) addPodsPorts(host model.Host) {
 // chainBuilder.direct).
 func (m *impact) calledByName(host model.Host) bool {
 	for _, snap := range m.snapshots() {
+		if m.hasSameServices(snap) {
+			continue
+		}
 		for svc := range snap.Claims(host) {
 			if svc.Resolution == model.Passthrough {
 				return true

@@ -171,6 +171,9 @@ func (m *impact) addNames() {
 // endpoints.
 func (m *impact) isNamedByEndpoints(host model.Host) bool {
 	for _, snap := range m.snapshots() {
+		if m.hasSameServices(snap) {
+			continue
+		}
 		for svc := range snap.Claims(host) {
 			if isNamedByEndpoints(svc) {
 				return true
@@ -182,11 +185,11 @@ func (m *impact) isNamedByEndpoints(host model.Host) bool {
 
 // addChangedPods adds the name of a service, and those of its pods that changed.
 func (m *impact) addChangedPods(e state.EndpointChange) {
-	m.names[e.Host] = true
+	m.names = withHost(m.names, e.Host)
 	for _, id := range e.IDs {
 		for _, set := range []*state.EndpointSet{e.From, e.To} {
 			if found, is := set.Get(id); is && found.Hostname != "" {
-				m.names[podHost(found.Hostname, e.Host)] = true
+				m.names = withHost(m.names, podHost(found.Hostname, e.Host))
 			}
 		}
 	}

@@ -147,15 +147,17 @@ func topologyOf(s *scope.Scope) model.GatewayTopology {
 	return s.Mesh().GatewayTopology
 }
 
-// mayObserve reports whether the delta may change how the calls of some class are observed: by a
+// touchesReceivers reports whether the delta may change how the calls of some class are observed: by a
 // Telemetry, or by the service that spans go to.
-func (m *impact) mayObserve() bool {
+func (m *impact) touchesReceivers() bool {
 	if len(m.delta.Telemetries) > 0 || len(m.delta.Gateways) > 0 { // a Gateway's routes let its class see the service
 		return true
 	}
-	for host := range m.hosts {
-		for range m.delta.To.TelemetriesTracingTo(host) {
-			return true
+	if m.delta.To.HasTelemetries() {
+		for host := range m.hosts {
+			for range m.delta.To.TelemetriesTracingTo(host) {
+				return true
+			}
 		}
 	}
 	tracer := m.delta.To.Mesh.Tracing.Tracer

@@ -187,7 +187,7 @@ var classFaults = [][]fault{
 		without("ExprStmt 2", "a class takes a step to what it sees itself"),
 	),
 	in("compile.unitBuilder.newFastPath", "ExprStmt 1", without("ExprStmt 1", "what a group of endpoints is now")),
-	in("compile.endpointFastPath.replaceList", "AssignStmt 8, IndexExpr 7",
+	in("compile.endpointFastPath.replaceList", "AssignStmt 8, IndexExpr 6",
 		without("AssignStmt 4", "varied assignments"),
 		instead("IndexExpr 4", "disputed assignments are left to the classes", "false"),
 		without("AssignStmt 8", "what takes the place of an assignment"),

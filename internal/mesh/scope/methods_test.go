@@ -164,6 +164,7 @@ var methods = map[string]method{
 	"Inbound":        {recorded, func(s *scope.Scope, _ *arguments) any { return s.Inbound() }},
 	"PortConflicts":  {recorded, func(s *scope.Scope, _ *arguments) any { return s.PortConflicts() }},
 	"BoundPort":      {recorded, func(s *scope.Scope, a *arguments) any { return s.BoundPort(a.port) }},
+	"ServersOn":      {recorded, func(s *scope.Scope, a *arguments) any { return s.ServersOn(a.port) }},
 	"Refuses":        {recorded, func(s *scope.Scope, a *arguments) any { return s.Refuses(a.port) }},
 	"MTLSMode":       {recorded, func(s *scope.Scope, a *arguments) any { return s.MTLSMode(a.port) }},
 	"MTLSPolicy":     {recorded, func(s *scope.Scope, a *arguments) any { return s.MTLSPolicy(a.port) }},

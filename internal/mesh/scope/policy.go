@@ -85,6 +85,9 @@ func (s *Scope) AuthorizationPolicies() []*model.AuthorizationPolicy {
 }
 
 func (s *Scope) authorizationPolicies() []*model.AuthorizationPolicy {
+	if !s.snapshot.HasAuthorizationPolicies() {
+		return nil
+	}
 	return policiesOf(
 		s, s.snapshot.AuthorizationPoliciesFor,
 		func(p *model.AuthorizationPolicy) (*model.Selection, *model.Meta) { return &p.Selection, &p.Meta },
@@ -130,6 +133,9 @@ func (s *Scope) RequestAuthentications() []*model.RequestAuthentication {
 }
 
 func (s *Scope) requestAuthentications() []*model.RequestAuthentication {
+	if !s.snapshot.HasRequestAuthentications() {
+		return nil
+	}
 	return policiesOf(
 		s, s.snapshot.RequestAuthenticationsFor,
 		func(a *model.RequestAuthentication) (*model.Selection, *model.Meta) { return &a.Selection, &a.Meta },

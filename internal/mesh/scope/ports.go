@@ -2,7 +2,6 @@ package scope
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
@@ -47,14 +46,15 @@ type target struct {
 // inbound returns the ports of a sidecar's workload, sorted, and the conflicts on them. Which
 // services lead to a port does not matter to the proxy; only a conflict names them.
 func inbound(snap *state.Snapshot, p Proxy) (ports []Inbound, conflicts []PortConflict) {
-	first := map[uint16]Claim{}
-	for t := range targets(snap, p) {
-		of, contested := first[t.port]
-		if !contested {
-			first[t.port] = t.Claim
+	var first []target // of each port
+	for _, t := range targets(snap, p) {
+		i := slices.IndexFunc(first, func(f target) bool { return f.port == t.port })
+		switch {
+		case i < 0:
+			first = append(first, t)
 			ports = append(ports, Inbound{t.port, t.Protocol})
-		} else if of.Protocol != t.Protocol {
-			conflicts = append(conflicts, PortConflict{Port: t.port, First: of, Next: t.Claim})
+		case first[i].Protocol != t.Protocol:
+			conflicts = append(conflicts, PortConflict{Port: t.port, First: first[i].Claim, Next: t.Claim})
 		}
 	}
 	slices.SortFunc(ports, func(a, b Inbound) int { return cmp.Compare(a.Port, b.Port) })
@@ -66,7 +66,7 @@ func inbound(snap *state.Snapshot, p Proxy) (ports []Inbound, conflicts []PortCo
 func binds(snap *state.Snapshot, p Proxy) []Bind {
 	var found []Bind
 	seen := map[uint16]bool{}
-	for t := range targets(snap, p) {
+	for _, t := range targets(snap, p) {
 		if t.service.NoPortTranslation {
 			continue
 		}
@@ -79,9 +79,9 @@ func binds(snap *state.Snapshot, p Proxy) []Bind {
 	return found
 }
 
-// targets yields the claims of services on ports of a workload, in the total order of the services:
+// targets returns the claims of services on ports of a workload, in the total order of the services:
 // of those that select it, that list its address, or that select a WorkloadEntry with its address.
-func targets(snap *state.Snapshot, p Proxy) iter.Seq[target] {
+func targets(snap *state.Snapshot, p Proxy) []target {
 	var found []target
 	add := func(svc *model.Service, port model.ServicePort, number uint16) {
 		if number != 0 && port.Protocol != model.UDP {
@@ -98,14 +98,14 @@ func targets(snap *state.Snapshot, p Proxy) iter.Seq[target] {
 			add(svc, port, number)
 		}
 	}
-	if p.Address != "" {
+	if p.Address != "" && snap.ListsAddresses() {
 		addListed(snap, p, add)
 		addEntries(snap, p, add)
 	}
 	slices.SortStableFunc(found, func(a, b target) int {
 		return cmp.Or(a.service.Compare(&b.service.Meta), cmp.Compare(a.service.Host, b.service.Host))
 	})
-	return slices.Values(found)
+	return found
 }
 
 // addListed adds what ServiceEntries say that list the address of a workload.
@@ -141,4 +141,27 @@ func (c *Class) BoundPort(service uint16) uint16 {
 		}
 	}
 	return service
+}
+
+// GatewayServer is a server of a Gateway that selects the class.
+type GatewayServer struct {
+	Gateway *model.Gateway
+	Index   int // in the Gateway
+}
+
+// ServersOn returns the servers of the class's Gateways on a bound port, broken ones too, in the
+// total order. The list must not be changed. The Gateways are walked once for all ports: each
+// virtual host of a gateway asks, and there may be a thousand of both.
+func (s *Scope) ServersOn(port uint16) []GatewayServer {
+	s.classOnly()
+	if s.servers == nil {
+		s.servers = map[uint16][]GatewayServer{}
+		for g := range s.Gateways() {
+			for i := range g.Servers {
+				bound := s.class.BoundPort(g.Servers[i].Port)
+				s.servers[bound] = append(s.servers[bound], GatewayServer{g, i})
+			}
+		}
+	}
+	return s.servers[port]
 }

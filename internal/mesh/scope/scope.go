@@ -30,6 +30,8 @@ type Scope struct {
 	Cache *LookupCache
 	// Reads, unless it is nil, takes down what the scope is asked and what it answers.
 	Reads *ReadSet
+	// servers are those of the class's Gateways by bound port; nil before the first question.
+	servers map[uint16][]GatewayServer
 }
 
 func (s *Scope) evaluated() {
@@ -44,7 +46,7 @@ func New(snap *state.Snapshot, c *Class) *Scope {
 }
 
 // MoveTo takes the scope to another snapshot in which the same Sidecar is in force.
-func (s *Scope) MoveTo(snap *state.Snapshot) { s.snapshot = snap }
+func (s *Scope) MoveTo(snap *state.Snapshot) { s.snapshot, s.servers = snap, nil }
 
 // sidecarFor returns the Sidecar in force: one that selects the workload, then the namespace's,
 // then the root namespace's.

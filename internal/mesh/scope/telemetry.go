@@ -12,6 +12,9 @@ func (s *Scope) Telemetries() []*model.Telemetry {
 }
 
 func (s *Scope) telemetries() []*model.Telemetry {
+	if !s.snapshot.HasTelemetries() {
+		return nil
+	}
 	var found []*model.Telemetry
 	for _, namespace := range s.policyNamespaces() {
 		if wide := firstWhere(s.snapshot.Telemetries(namespace), isWide); wide != nil {

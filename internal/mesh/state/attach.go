@@ -85,8 +85,11 @@ func (s objectSet) add(m *model.Meta) { s[m.Key()] = true }
 
 func (s objectSet) sorted() []source.Key { return slices.SortedFunc(maps.Keys(s), source.Key.Compare) }
 
-// step resolves what the batch concerns.
+// step resolves what the batch concerns. It costs nothing in a mesh without the Gateway API.
 func (a *attachments) step(b *batch) {
+	if b.attach.isEmpty() && b.next.attachesNothing() {
+		return
+	}
 	c := a.concerned(b)
 	for _, p := range b.attach.classes {
 		a.resolveClass(b, p.Either())
@@ -105,6 +108,14 @@ func (a *attachments) step(b *batch) {
 	for _, k := range c.sets.sorted() {
 		a.putStatus(b, k, a.listenerSetStatus(b.next, k))
 	}
+}
+
+// attachesNothing reports whether there are no Gateways, routes and policies of the Gateway API, so
+// that other changes mean nothing to it.
+func (s *Snapshot) attachesNothing() bool {
+	return s.kubernetesGateways.by[kubernetesGatewaysByName].len()+
+		s.attachedRoutes.by[attachedRoutesByName].len()+
+		s.backendTLSPolicies.by[backendTLSPoliciesByName].len() == 0
 }
 
 // put puts the listeners or routes of an object into the snapshot, beside its status.

@@ -91,14 +91,13 @@ func (s *Snapshot) Claims(host model.Host) iter.Seq[*model.Service] {
 	return s.services.by[servicesByHost].under(join(string(host)))
 }
 
-// AliasesOf yields the Services of type ExternalName that stand for a host. In a mesh without such
-// Services it makes no key to look one up by, because each change of a host asks.
+// HasAliases reports whether there are Services of type ExternalName, so that a mesh without makes
+// no keys to look them up by: each change of a host asks.
+func (s *Snapshot) HasAliases() bool { return s.services.by[servicesByAlias].len() > 0 }
+
+// AliasesOf yields the Services of type ExternalName that stand for a host.
 func (s *Snapshot) AliasesOf(host model.Host) iter.Seq[*model.Service] {
-	aliases := s.services.by[servicesByAlias]
-	if aliases.len() == 0 {
-		return func(func(*model.Service) bool) {}
-	}
-	return aliases.under(join(string(host)))
+	return s.services.by[servicesByAlias].under(join(string(host)))
 }
 
 // ServicesIn yields the services of a namespace by host.
@@ -109,6 +108,12 @@ func (s *Snapshot) ServicesIn(namespace string) iter.Seq[*model.Service] {
 // ServicesSelecting yields the services of a namespace that select workloads with these labels.
 func (s *Snapshot) ServicesSelecting(namespace string, labels model.Labels) iter.Seq[*model.Service] {
 	return selecting(s.services.by[servicesBySelector], namespace, labels)
+}
+
+// ListsAddresses reports whether a ServiceEntry lists an endpoint or a WorkloadEntry has an address,
+// so that a mesh without makes no keys to look them up by: every proxy asks.
+func (s *Snapshot) ListsAddresses() bool {
+	return s.services.by[servicesByEndpoint].len()+s.workloadEntries.by[workloadEntriesByAddress].len() > 0
 }
 
 // ServicesListing yields the ServiceEntries of a namespace that list an endpoint with an address.
@@ -123,8 +128,9 @@ func (s *Snapshot) WorkloadEntriesAt(namespace, address string) iter.Seq[*model.
 
 func selecting(ix index[*model.Service], namespace string, labels model.Labels) iter.Seq[*model.Service] {
 	return func(yield func(*model.Service) bool) {
+		key := make([]byte, 0, 128)
 		for pair := range labels.Pairs() {
-			for svc := range ix.under(join(namespace, pair)) {
+			for svc := range ix.under(appendParts(key, namespace, pair)) {
 				if svc.Selector.Selects(labels) && !yield(svc) {
 					return
 				}
@@ -276,63 +282,6 @@ func (s *Snapshot) Sidecars(namespace string) iter.Seq[*model.Sidecar] {
 	return s.sidecars.by[sidecarsByNamespace].under(join(namespace))
 }
 
-// AuthorizationPolicies yields the AuthorizationPolicies of a namespace.
-func (s *Snapshot) AuthorizationPolicies(namespace string) iter.Seq[*model.AuthorizationPolicy] {
-	return s.authorizationPolicies.by[authorizationPoliciesByNamespace].under(join(namespace))
-}
-
-// AllAuthorizationPolicies yields the AuthorizationPolicies of all namespaces.
-func (s *Snapshot) AllAuthorizationPolicies() iter.Seq[*model.AuthorizationPolicy] {
-	return s.authorizationPolicies.by[authorizationPoliciesByNamespace].under(nil)
-}
-
-// PeerAuthentications yields the PeerAuthentications of a namespace.
-func (s *Snapshot) PeerAuthentications(namespace string) iter.Seq[*model.PeerAuthentication] {
-	return s.peerAuthentications.by[peerAuthenticationsByNamespace].under(join(namespace))
-}
-
-// RequestAuthentications yields the RequestAuthentications of a namespace.
-func (s *Snapshot) RequestAuthentications(namespace string) iter.Seq[*model.RequestAuthentication] {
-	return s.requestAuthentications.by[requestAuthenticationsByNamespace].under(join(namespace))
-}
-
-// Telemetries yields the Telemetries of a namespace. In a mesh without any it makes no key to look
-// one up by, because each listener asks.
-func (s *Snapshot) Telemetries(namespace string) iter.Seq[*model.Telemetry] {
-	all := s.telemetries.by[telemetriesByNamespace]
-	if all.len() == 0 {
-		return func(func(*model.Telemetry) bool) {}
-	}
-	return all.under(join(namespace))
-}
-
-// ProxyConfigs yields the ProxyConfigs of a namespace.
-func (s *Snapshot) ProxyConfigs(namespace string) iter.Seq[*model.ProxyConfig] {
-	return s.proxyConfigs.by[proxyConfigsByNamespace].under(join(namespace))
-}
-
-// TelemetriesTracingTo yields the Telemetries with a rule whose spans go to a host. In a mesh
-// without such Telemetries it makes no key to look one up by, because each change of a host asks.
-func (s *Snapshot) TelemetriesTracingTo(host model.Host) iter.Seq[*model.Telemetry] {
-	tracing := s.telemetries.by[telemetriesByTracer]
-	if tracing.len() == 0 {
-		return func(func(*model.Telemetry) bool) {}
-	}
-	return tracing.under(join(string(host)))
-}
-
-// RequestAuthenticationsWith yields the RequestAuthentications with a rule whose keys are fetched
-// from a URI.
-func (s *Snapshot) RequestAuthenticationsWith(uri string) iter.Seq[*model.RequestAuthentication] {
-	return s.requestAuthentications.by[requestAuthenticationsByKeySet].under(join(uri))
-}
-
-// KeySet returns what has been fetched from a URI, nil if nothing has been tried.
-func (s *Snapshot) KeySet(uri string) *model.KeySet {
-	found, _ := s.keySets.by[keySetsByURI].get(join(uri))
-	return found
-}
-
 // Workload finds a workload by name, nil if there is none.
 func (s *Snapshot) Workload(namespace, name string) *model.Workload {
 	return s.workloads.get(podNamed(namespace, name))
@@ -373,8 +322,9 @@ func (s *Snapshot) Endpoints(svc *model.Service) *EndpointSet {
 // proxies keeps nothing of its labels but which of these match.
 func (s *Snapshot) SelectorsOf(labels model.Labels) iter.Seq[model.Labels] {
 	return func(yield func(model.Labels) bool) {
+		key := make([]byte, 0, 128)
 		for pair := range labels.Pairs() {
-			for l := range s.selectors.under(join(pair)) {
+			for l := range s.selectors.under(appendParts(key, pair)) {
 				if l.Selects(labels) && !yield(l) {
 					return
 				}
