@@ -25,6 +25,9 @@ func (l *List[T]) Len() int {
 // At returns the item at i.
 func (l *List[T]) At(i int) T { return l.items[i] }
 
+// Contains reports whether an item is in the list.
+func (l *List[T]) Contains(item T) bool { return l != nil && slices.Contains(l.items, item) }
+
 // All yields the items in order.
 func (l *List[T]) All() iter.Seq[T] {
 	if l == nil {

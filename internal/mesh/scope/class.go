@@ -173,15 +173,7 @@ func matching(snap *state.Snapshot, labels model.Labels) []model.Labels {
 // Selected reports whether a selector of the snapshot matches the proxies of the class; the empty
 // one matches all.
 func (c *Class) Selected(selector model.Labels) bool {
-	if selector.IsEmpty() {
-		return true
-	}
-	for s := range c.Selectors.All() {
-		if s == selector {
-			return true
-		}
-	}
-	return false
+	return selector.IsEmpty() || c.Selectors.Contains(selector)
 }
 
 // Moves is how a delta may change the classes of proxies. It is computed once for each delta.

@@ -135,8 +135,8 @@ func addEntries(snap *state.Snapshot, p Proxy, add func(*model.Service, model.Se
 // BoundPort returns the port that a gateway of the class binds for a port of its services: the
 // target port where the services have the port, else the port itself.
 func (c *Class) BoundPort(service uint16) uint16 {
-	for b := range c.Binds.All() {
-		if b.Service == service {
+	for i := range c.Binds.Len() {
+		if b := c.Binds.At(i); b.Service == service {
 			return b.Port
 		}
 	}
