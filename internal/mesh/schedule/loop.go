@@ -75,6 +75,7 @@ type message struct {
 
 // NewLoop makes a loop over an empty mesh.
 func NewLoop(o LoopOptions) *Loop {
+	o.Checks.Mesh = o.Converter.MeshKey()
 	l := &Loop{
 		o: o, inbox: make(chan message, inboxSize), delivered: newDeliveryReports(), queues: newQueues(o.Debounce),
 		writer: cmp.Or(

@@ -29,6 +29,8 @@ type Options struct {
 	// DeploysGateways says whether Gateways of the Gateway API are deployed, so that one without a
 	// Service gets one.
 	DeploysGateways bool
+	// Mesh is the object with the mesh configuration.
+	Mesh source.Key
 }
 
 // NewChecker makes a Checker for a mesh that is empty yet.

@@ -48,3 +48,38 @@ func TestTelemetriesWithoutAReceiverAreReported(t *testing.T) {
 	require.Equal(t, []string{none}, said(c.apply(gone(service(4317, model.HTTP2)))))
 	require.Empty(t, said(c.apply(gone(telemetry(4317)))))
 }
+
+// TestAMeshWithoutAReceiverIsReported: a default provider of traces, or an address in defaultConfig,
+// that no service takes spans at.
+func TestAMeshWithoutAReceiverIsReported(t *testing.T) {
+	c := newChecked()
+	const host = "zipkin.istio-system.svc.cluster.local"
+	service := meta(kinds.Service, "istio-system", "zipkin")
+	receiver := update(&model.Service{
+		Meta: service, Host: host, Ports: []model.ServicePort{{Port: 9411, Protocol: model.HTTP}},
+	}, service)
+	configured := func(tracer *model.Tracer, legacy bool) state.Update {
+		mesh := model.DefaultMesh()
+		mesh.Tracing.Tracer, mesh.LegacyTracer = tracer, legacy
+		return state.Update{Key: meshKey, Objects: []model.Object{&mesh}}
+	}
+	zipkin := &model.Tracer{Name: "spans", Host: host, Port: 9411}
+	require.Empty(t, c.apply(configured(nil, false)))
+
+	provider := c.apply(configured(zipkin, false))
+	require.Len(t, provider, 1)
+	require.Equal(t, meshKey, provider[0].Object)
+	require.Equal(t, source.Warning, provider[0].Severity)
+	require.Equal(t, "data.mesh.defaultProviders.tracing[0]", provider[0].Path)
+	require.Equal(t, "spans", provider[0].Value)
+	require.Contains(t, provider[0].Message, "no Service or ServiceEntry has the host "+host)
+
+	legacy := c.apply(configured(zipkin, true))
+	require.Len(t, legacy, 1)
+	require.Equal(t, "data.mesh.defaultConfig.tracing", legacy[0].Path)
+	require.Equal(t, host+":9411", legacy[0].Value)
+
+	require.Empty(t, c.apply(receiver))
+	require.Len(t, c.apply(gone(receiver)), 1)
+	require.Empty(t, c.apply(configured(nil, false)))
+}

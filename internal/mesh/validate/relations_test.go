@@ -12,6 +12,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
+// meshKey is the object with the mesh configuration.
+var meshKey = source.Key{Kind: kinds.ConfigMap, Namespace: "istio-system", Name: "istio"}
+
 // checked is a mesh that is checked from generation to generation.
 type checked struct {
 	writer *state.Writer
@@ -21,7 +24,7 @@ type checked struct {
 
 func newChecked() *checked {
 	store := NewProblemStore(slog.New(slog.DiscardHandler), nil)
-	return &checked{writer: state.NewWriter(), store: store, check: NewChecker(store, Options{Pods: true})}
+	return &checked{writer: state.NewWriter(), store: store, check: NewChecker(store, Options{Pods: true, Mesh: meshKey})}
 }
 
 // apply makes a generation, and returns all problems that stand at it.
