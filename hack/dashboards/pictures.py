@@ -45,7 +45,8 @@ def legend(template, labels):
 
 def draw(axes, panel, prometheus, seconds):
     """Draws a panel, and returns how many lines it has."""
-    axes.set_title(panel["title"], loc="left", fontsize=10, color=INK)
+    room = 6 * panel["gridPos"]["w"]  # of characters, before the title of the next panel
+    axes.set_title(panel["title"], loc="left", fontsize=min(10, 10 * room / len(panel["title"])), color=INK)
     series = [
         (max(value for _, value in points), legend(target["legendFormat"], labels), points)
         for target in panel["targets"]
