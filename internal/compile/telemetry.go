@@ -147,8 +147,8 @@ func topologyOf(s *scope.Scope) model.GatewayTopology {
 	return s.Mesh().GatewayTopology
 }
 
-// touchesReceivers reports whether the delta may change how the calls of some class are observed: by a
-// Telemetry, or by the service that spans go to.
+// touchesReceivers reports whether the delta may change how the calls of some class are observed:
+// by a Telemetry, or by the service that spans go to.
 func (m *impact) touchesReceivers() bool {
 	if len(m.delta.Telemetries) > 0 || len(m.delta.Gateways) > 0 { // a Gateway's routes let its class see the service
 		return true

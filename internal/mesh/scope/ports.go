@@ -79,8 +79,9 @@ func binds(snap *state.Snapshot, p Proxy) []Bind {
 	return found
 }
 
-// targets returns the claims of services on ports of a workload, in the total order of the services:
-// of those that select it, that list its address, or that select a WorkloadEntry with its address.
+// targets returns the claims of services on ports of a workload, in the total order of the
+// services: of those that select it, that list its address, or that select a WorkloadEntry with
+// its address.
 func targets(snap *state.Snapshot, p Proxy) []target {
 	var found []target
 	add := func(svc *model.Service, port model.ServicePort, number uint16) {

@@ -62,6 +62,9 @@ func (j *joiner) countAccounts(c *contribution, sign int) {
 	if len(c.accounts) == 0 {
 		return
 	}
+	if j.accounts == nil {
+		j.accounts = map[serviceID]map[string]int{}
+	}
 	more := j.accounts[c.service]
 	if more == nil {
 		more = map[string]int{}

@@ -38,10 +38,10 @@ func (ix index[T]) get(key []byte) (found T, ok bool) {
 
 func (ix index[T]) len() int { return ix.entries.size }
 
-// under yields the values whose keys begin with prefix, in order. Questions of Snapshot are this call
-// and nothing else, so that the compiler inlines them into the loops of their callers. A question
-// with a branch costs each loop its closures on the heap: ask first whether there is anything
-// (Snapshot.HasAliases).
+// under yields the values whose keys begin with prefix, in order. Questions of Snapshot are this
+// call and nothing else, so that the compiler inlines them into the loops of their callers. A
+// question with a branch costs each loop its closures on the heap: ask first whether there is
+// anything (Snapshot.HasAliases).
 func (ix index[T]) under(prefix []byte) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		hasPrefix := func(e *entry[T]) bool { return bytes.HasPrefix(e.key, prefix) }

@@ -16,8 +16,7 @@ func (b *batch) joinEndpoints() {
 		return
 	}
 	j := &joiner{
-		b: b, touched: map[serviceID]*endpointEdit{}, accounts: map[serviceID]map[string]int{},
-		before: b.from, after: b.next,
+		b: b, touched: map[serviceID]*endpointEdit{}, before: b.from, after: b.next,
 	}
 	mtls := b.mtlsChanged()
 	again := append(b.movedWorkloads(), b.retunedWorkloads(mtls)...)
@@ -98,6 +97,9 @@ func (b *batch) slicesToJoin(again []*model.Workload) []Pair[model.EndpointSlice
 
 // changedPods returns the pods whose workloads changed or are joined again.
 func (b *batch) changedPods(again []*model.Workload) map[source.Key]bool {
+	if len(b.delta.Workloads)+len(again) == 0 {
+		return nil
+	}
 	changed := make(map[source.Key]bool, len(b.delta.Workloads)+len(again))
 	for _, w := range b.delta.Workloads {
 		changed[w.Either().Key()] = true
@@ -188,7 +190,7 @@ type joiner struct {
 	before, after *Snapshot
 	touched       map[serviceID]*endpointEdit
 	order         []serviceID
-	accounts      map[serviceID]map[string]int // how much more often each is named
+	accounts      map[serviceID]map[string]int // how much more often each is named; nil for nothing
 }
 
 type endpointEdit struct {

@@ -110,8 +110,8 @@ func (s *Snapshot) ServicesSelecting(namespace string, labels model.Labels) iter
 	return selecting(s.services.by[servicesBySelector], namespace, labels)
 }
 
-// ListsAddresses reports whether a ServiceEntry lists an endpoint or a WorkloadEntry has an address,
-// so that a mesh without makes no keys to look them up by: every proxy asks.
+// ListsAddresses reports whether a ServiceEntry lists an endpoint or a WorkloadEntry has an
+// address, so that a mesh without makes no keys to look them up by: every proxy asks.
 func (s *Snapshot) ListsAddresses() bool {
 	return s.services.by[servicesByEndpoint].len()+s.workloadEntries.by[workloadEntriesByAddress].len() > 0
 }

@@ -70,7 +70,9 @@ func (c *Checker) checkMeshReceiver(snap *state.Snapshot, d *state.Delta) {
 	case tracer == nil:
 	case snap.Mesh.LegacyTracer:
 		address := net.JoinHostPort(string(tracer.Host), strconv.Itoa(int(tracer.Port)))
-		missing = missingReceiver(snap, tracer, source.Problem{Path: meshPath + "defaultConfig.tracing", Value: address})
+		missing = missingReceiver(snap, tracer, source.Problem{
+			Path: meshPath + "defaultConfig.tracing", Value: address,
+		})
 	default:
 		missing = missingReceiver(snap, tracer, source.Problem{
 			Path: meshPath + "defaultProviders.tracing[0]", Value: tracer.Name,

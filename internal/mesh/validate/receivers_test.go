@@ -49,8 +49,8 @@ func TestTelemetriesWithoutAReceiverAreReported(t *testing.T) {
 	require.Empty(t, said(c.apply(gone(telemetry(4317)))))
 }
 
-// TestAMeshWithoutAReceiverIsReported: a default provider of traces, or an address in defaultConfig,
-// that no service takes spans at.
+// TestAMeshWithoutAReceiverIsReported: a default provider of traces, or an address in
+// defaultConfig, that no service takes spans at.
 func TestAMeshWithoutAReceiverIsReported(t *testing.T) {
 	c := newChecked()
 	const host = "zipkin.istio-system.svc.cluster.local"

@@ -24,7 +24,8 @@ type checked struct {
 
 func newChecked() *checked {
 	store := NewProblemStore(slog.New(slog.DiscardHandler), nil)
-	return &checked{writer: state.NewWriter(), store: store, check: NewChecker(store, Options{Pods: true, Mesh: meshKey})}
+	check := NewChecker(store, Options{Pods: true, Mesh: meshKey})
+	return &checked{writer: state.NewWriter(), store: store, check: check}
 }
 
 // apply makes a generation, and returns all problems that stand at it.
