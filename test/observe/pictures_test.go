@@ -40,10 +40,6 @@ func draw(t *testing.T, p *prometheus, files ...string) {
 	require.NoError(t, err, "%s", out)
 }
 
-// unmarked are pictures that were drawn before pictures said of what they are. One that is drawn
-// anew leaves the list.
-var unmarked = map[string]bool{"data-plane.png": true}
-
 // TestPicturesAreOfTheDashboards: each dashboard has a picture in the docs, which a page shows, and
 // none has changed since its picture was drawn.
 func TestPicturesAreOfTheDashboards(t *testing.T) {
@@ -61,11 +57,7 @@ func TestPicturesAreOfTheDashboards(t *testing.T) {
 		picture, err := os.ReadFile(filepath.Join("../../docs/pictures", name))
 		require.NoError(t, err, "make dashboard-pictures draws it")
 		sum := sha256.Sum256(dashboard)
-		want := hex.EncodeToString(sum[:])
-		if unmarked[name] {
-			want = ""
-		}
-		require.Equal(t, want, textOf(picture, "Dashboard"),
+		require.Equal(t, hex.EncodeToString(sum[:]), textOf(picture, "Dashboard"),
 			"%s is not of %s as it is now: make dashboard-pictures", name, file)
 		require.Contains(t, string(page), "(../pictures/"+name+")")
 	}
