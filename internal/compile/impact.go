@@ -129,7 +129,7 @@ func (m *impact) snapshots() [2]*state.Snapshot {
 // hasSameServices reports whether a snapshot is the one before the delta and has the services of
 // the one after it, so that one of the two need be asked for services.
 func (m *impact) hasSameServices(snap *state.Snapshot) bool {
-	return snap == m.delta.From && len(m.delta.Services) == 0
+	return snap == m.delta.From && snap != m.delta.To && len(m.delta.Services) == 0
 }
 
 // addClaimants adds a host whose claimants changed, or which may become visible or invisible, with

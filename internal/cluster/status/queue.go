@@ -66,10 +66,18 @@ func newStatusQueue(
 func inTurn() workqueue.Queue[source.Key] { return workqueue.DefaultQueue[source.Key]() }
 
 // parentsFirst is an order in which what routes attach to does not wait for the routes: there are
-// few of the one and thousands of the other.
-type parentsFirst struct{ parents, others workqueue.Queue[source.Key] }
+// few of the one and thousands of the other. Where there are many of both, each gets its turn.
+type parentsFirst struct {
+	parents, others workqueue.Queue[source.Key]
+	ahead           int // parents since the last of the others
+}
 
-func newParentsFirst() workqueue.Queue[source.Key] { return &parentsFirst{inTurn(), inTurn()} }
+// parentsAhead is how many parents go before one of the others that waits.
+const parentsAhead = 3
+
+func newParentsFirst() workqueue.Queue[source.Key] {
+	return &parentsFirst{parents: inTurn(), others: inTurn()}
+}
 
 func (p *parentsFirst) of(k source.Key) workqueue.Queue[source.Key] {
 	switch k.Kind {
@@ -90,9 +98,11 @@ func (p *parentsFirst) Len() int { return p.parents.Len() + p.others.Len() }
 
 // Pop takes the next object.
 func (p *parentsFirst) Pop() source.Key {
-	if p.parents.Len() > 0 {
+	if p.parents.Len() > 0 && (p.others.Len() == 0 || p.ahead < parentsAhead) {
+		p.ahead++
 		return p.parents.Pop()
 	}
+	p.ahead = 0
 	return p.others.Pop()
 }
 

@@ -365,3 +365,21 @@ func TestWarningsLeaveAnObjectAccepted(t *testing.T) {
 		Message: "warning: is odd",
 	}, c)
 }
+
+// Gateways go before routes, and where both keep coming, routes still get their turn.
+func TestParentsGoFirstAndOthersGetTheirTurn(t *testing.T) {
+	q := newParentsFirst()
+	push := func(kind kinds.Kind, n int) {
+		for i := range n {
+			q.Push(source.Key{Kind: kind, Name: fmt.Sprint(i)})
+		}
+	}
+	push(kinds.HTTPRoute, 3)
+	push(kinds.KubernetesGateway, 2*parentsAhead)
+	var order []kinds.Kind
+	for q.Len() > 0 {
+		order = append(order, q.Pop().Kind)
+	}
+	turn := append(slices.Repeat([]kinds.Kind{kinds.KubernetesGateway}, parentsAhead), kinds.HTTPRoute)
+	require.Equal(t, append(slices.Repeat(turn, 2), kinds.HTTPRoute), order)
+}

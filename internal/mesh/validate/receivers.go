@@ -50,8 +50,9 @@ func missingReceivers(snap *state.Snapshot, t *model.Telemetry) []source.Problem
 		if r.Tracer == nil {
 			continue
 		}
-		where := source.Problem{Path: fmt.Sprintf("spec.tracing[%d].providers[0].name", i), Value: r.Tracer.Name}
-		problems = append(problems, missingReceiver(snap, r.Tracer, where)...)
+		path := fmt.Sprintf("spec.tracing[%d].providers[0].name", i)
+		at := tracerPlace{path, r.Tracer.Name, "calls are not traced", providerAddress}
+		problems = append(problems, missingReceiver(snap, r.Tracer, at)...)
 	}
 	return problems
 }
@@ -66,39 +67,50 @@ func (c *Checker) checkMeshReceiver(snap *state.Snapshot, d *state.Delta) {
 		return
 	}
 	var missing []source.Problem
-	switch {
-	case tracer == nil:
-	case snap.Mesh.LegacyTracer:
-		address := net.JoinHostPort(string(tracer.Host), strconv.Itoa(int(tracer.Port)))
-		missing = missingReceiver(snap, tracer, source.Problem{
-			Path: meshPath + "defaultConfig.tracing", Value: address,
-		})
-	default:
-		missing = missingReceiver(snap, tracer, source.Problem{
-			Path: meshPath + "defaultProviders.tracing[0]", Value: tracer.Name,
-		})
+	if tracer != nil {
+		missing = missingReceiver(snap, tracer, meshPlace(tracer, snap.Mesh.LegacyTracer))
 	}
 	c.store.setRelation(relation{c.Mesh, spanReceivers}, missing)
 }
 
-// meshPath begins the paths of fields of the mesh configuration in its ConfigMap.
-const meshPath = "data.mesh."
+// tracerPlace is where a tracer is named.
+type tracerPlace struct {
+	path, value string
+	loses       string // what happens without a receiver
+	address     string // the field that says where spans go
+}
 
-// missingReceiver returns a problem at a place if no service takes the spans that go to a tracer.
-func missingReceiver(snap *state.Snapshot, tracer *model.Tracer, where source.Problem) []source.Problem {
-	where.Severity = source.Warning
-	switch known, takes := receives(snap, tracer); {
+// meshPlace returns where the mesh configuration names its tracer: as a provider, or by an address
+// in defaultConfig.
+func meshPlace(t *model.Tracer, legacy bool) tracerPlace {
+	const loses = "calls that no Telemetry traces elsewhere are not traced"
+	const of = "data.mesh."
+	if !legacy {
+		return tracerPlace{of + "defaultProviders.tracing[0]", t.Name, loses, providerAddress}
+	}
+	field := "defaultConfig.tracing.zipkin.address"
+	if t.Kind == model.TraceDatadog {
+		field = "defaultConfig.tracing.datadog.address"
+	}
+	return tracerPlace{of + field, net.JoinHostPort(string(t.Host), strconv.Itoa(int(t.Port))), loses, field}
+}
+
+const providerAddress = "the provider of extensionProviders"
+
+// missingReceiver returns a problem if no service takes the spans that go to a tracer.
+func missingReceiver(snap *state.Snapshot, t *model.Tracer, at tracerPlace) []source.Problem {
+	p := source.Problem{Severity: source.Warning, Path: at.path, Value: at.value}
+	switch known, takes := receives(snap, t); {
 	case takes:
 		return nil
 	case known:
-		where.Message = fmt.Sprintf("%s has no TCP port %d; calls are not traced", tracer.Host, tracer.Port)
-		where.Want = "the port of the receiver, in the provider of extensionProviders"
+		p.Message = fmt.Sprintf("%s has no TCP port %d; %s", t.Host, t.Port, at.loses)
+		p.Want = "the port of the receiver, in " + at.address
 	default:
-		where.Message = fmt.Sprintf("no Service or ServiceEntry has the host %s that spans go to; calls are not traced",
-			tracer.Host)
-		where.Want = "a Service or ServiceEntry for the receiver, or its host in the provider of extensionProviders"
+		p.Message = fmt.Sprintf("no Service or ServiceEntry has the host %s that spans go to; %s", t.Host, at.loses)
+		p.Want = "a Service or ServiceEntry for the receiver, or its host in " + at.address
 	}
-	return []source.Problem{where}
+	return []source.Problem{p}
 }
 
 // receives reports whether any service has the host of a tracer, and whether one of these has its

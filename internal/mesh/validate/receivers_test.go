@@ -55,15 +55,17 @@ func TestAMeshWithoutAReceiverIsReported(t *testing.T) {
 	c := newChecked()
 	const host = "zipkin.istio-system.svc.cluster.local"
 	service := meta(kinds.Service, "istio-system", "zipkin")
-	receiver := update(&model.Service{
-		Meta: service, Host: host, Ports: []model.ServicePort{{Port: 9411, Protocol: model.HTTP}},
-	}, service)
+	receiver := func(port uint16, protocol model.Protocol) state.Update {
+		return update(&model.Service{
+			Meta: service, Host: host, Ports: []model.ServicePort{{Port: port, Protocol: protocol}},
+		}, service)
+	}
 	configured := func(tracer *model.Tracer, legacy bool) state.Update {
 		mesh := model.DefaultMesh()
 		mesh.Tracing.Tracer, mesh.LegacyTracer = tracer, legacy
 		return state.Update{Key: meshKey, Objects: []model.Object{&mesh}}
 	}
-	zipkin := &model.Tracer{Name: "spans", Host: host, Port: 9411}
+	zipkin := &model.Tracer{Name: "spans", Kind: model.TraceZipkin, Host: host, Port: 9411}
 	require.Empty(t, c.apply(configured(nil, false)))
 
 	provider := c.apply(configured(zipkin, false))
@@ -73,13 +75,18 @@ func TestAMeshWithoutAReceiverIsReported(t *testing.T) {
 	require.Equal(t, "data.mesh.defaultProviders.tracing[0]", provider[0].Path)
 	require.Equal(t, "spans", provider[0].Value)
 	require.Contains(t, provider[0].Message, "no Service or ServiceEntry has the host "+host)
+	require.Contains(t, provider[0].Want, "extensionProviders")
 
 	legacy := c.apply(configured(zipkin, true))
 	require.Len(t, legacy, 1)
-	require.Equal(t, "data.mesh.defaultConfig.tracing", legacy[0].Path)
+	require.Equal(t, "data.mesh.defaultConfig.tracing.zipkin.address", legacy[0].Path)
 	require.Equal(t, host+":9411", legacy[0].Value)
+	require.Contains(t, legacy[0].Want, "defaultConfig.tracing.zipkin.address")
 
-	require.Empty(t, c.apply(receiver))
-	require.Len(t, c.apply(gone(receiver)), 1)
-	require.Empty(t, c.apply(configured(nil, false)))
+	require.Empty(t, c.apply(receiver(9411, model.HTTP)))
+	wrong := c.apply(receiver(9411, model.UDP))
+	require.Len(t, wrong, 1)
+	require.Contains(t, wrong[0].Message, host+" has no TCP port 9411")
+	require.Len(t, c.apply(gone(receiver(9411, model.HTTP))), 1)
+	require.Empty(t, c.apply(state.Update{Key: meshKey}), "without the configuration nothing is traced")
 }
