@@ -127,7 +127,7 @@ func (m *impact) snapshots() [2]*state.Snapshot {
 }
 
 // hasSameServices reports whether a snapshot is the one before the delta and has the services of
-// the one after it, so that one of the two need be asked for services.
+// the one after it. It need not be asked for services then.
 func (m *impact) hasSameServices(snap *state.Snapshot) bool {
 	return snap == m.delta.From && snap != m.delta.To && len(m.delta.Services) == 0
 }
@@ -291,12 +291,17 @@ func (m *impact) addPodsPorts(host model.Host) {
 // by name if it has none. There it matters whether there are any (unitBuilder.outbound,
 // chainBuilder.direct).
 func (m *impact) calledByName(host model.Host) bool {
+	return m.anyClaimant(host, func(svc *model.Service) bool { return svc.Resolution == model.Passthrough })
+}
+
+// anyClaimant reports whether one of the services that claim a host, or claimed it, is such a one.
+func (m *impact) anyClaimant(host model.Host, is func(*model.Service) bool) bool {
 	for _, snap := range m.snapshots() {
 		if m.hasSameServices(snap) {
 			continue
 		}
 		for svc := range snap.Claims(host) {
-			if svc.Resolution == model.Passthrough {
+			if is(svc) {
 				return true
 			}
 		}

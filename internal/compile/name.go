@@ -170,17 +170,7 @@ func (m *impact) addNames() {
 // isNamedByEndpoints reports whether a host may belong to a service whose name stands for its
 // endpoints.
 func (m *impact) isNamedByEndpoints(host model.Host) bool {
-	for _, snap := range m.snapshots() {
-		if m.hasSameServices(snap) {
-			continue
-		}
-		for svc := range snap.Claims(host) {
-			if isNamedByEndpoints(svc) {
-				return true
-			}
-		}
-	}
-	return false
+	return m.anyClaimant(host, isNamedByEndpoints)
 }
 
 // addChangedPods adds the name of a service, and those of its pods that changed.

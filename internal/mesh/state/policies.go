@@ -6,8 +6,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// HasAuthorizationPolicies reports whether there are any, so that a mesh without them makes no keys
-// to look them up by: every class asks. So do the next two.
+// HasAuthorizationPolicies reports whether there are any. A caller that asks first makes no keys to
+// look them up by in a mesh without: every class asks for its policies.
 func (s *Snapshot) HasAuthorizationPolicies() bool {
 	return s.authorizationPolicies.by[authorizationPoliciesByNamespace].len() > 0
 }
