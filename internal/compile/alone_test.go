@@ -92,17 +92,54 @@ func requireFollowsUpdates(t *testing.T, p scope.Proxy, lives [][]state.Update) 
 	for _, updates := range lives {
 		_, d := w.Apply(updates)
 		stepped.comp.Advance(d, func(s Step) {
-			for _, m := range s.Moved {
-				stepped.state = m.State
-			}
 			for _, changed := range s.Changed {
 				stepped.state = changed.State
+			}
+			for _, m := range s.Moved { // from a class that may have changed too
+				stepped.state = m.State
 			}
 		})
 		now := dump(placeIn(t, w.Snapshot(), p).state)
 		require.NotEqual(t, before, now, "the change shows")
 		require.Equal(t, now, dump(stepped.state))
 		before = now
+	}
+}
+
+// One part changes alone, of what Istio's filters show of the service of a workload's port. Random
+// lives hardly ever bring these.
+func TestOnePartOfAShownServiceChanges(t *testing.T) {
+	type shown struct {
+		name string
+		host model.Host
+		port uint16
+	}
+	labels := model.LabelsOf(map[string]string{"app": "p"})
+	p := scope.Proxy{Namespace: "default", Name: "p", Labels: labels, Settings: scope.Settings{
+		Intercepted: true, IstioFilters: true,
+	}}
+	of := func(s shown) *model.Service {
+		svc := aloneService(s.name, model.ServicePort{Port: 80, Protocol: model.HTTP, Target: s.port})
+		svc.Host, svc.Selector = s.host, labels
+		return svc
+	}
+	was := shown{"a", "a.default.svc.cluster.local", 8080}
+	for name, is := range map[string]shown{
+		"its name": {"b", was.host, was.port},
+		"its host": {was.name, "b.default.svc.cluster.local", was.port},
+		"its port": {was.name, was.host, 8081},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from, to := of(was), of(is)
+			replace := func(old, now *model.Service) []state.Update {
+				updates := []state.Update{{Key: now.Key(), Objects: []model.Object{now}}}
+				if old.Key() != now.Key() {
+					updates = append(updates, state.Update{Key: old.Key()})
+				}
+				return updates
+			}
+			requireFollowsUpdates(t, p, [][]state.Update{replace(from, from), replace(from, to), replace(to, from)})
+		})
 	}
 }
 

@@ -63,6 +63,11 @@ func TestIstiosFiltersGoToEnvoysOfItsBuildAlone(t *testing.T) {
 			for _, text := range []string{"istio.stats", "stats.PluginConfig", "io.istio.http.peer_metadata.Config"} {
 				require.Equal(t, c.istio, contains(state, resource.Listener, text), "%s: %s", c.what, text)
 			}
+			if own := state.Set(resource.Cluster).Get("inbound|8080||"); own != nil {
+				require.Equal(t, c.istio, bytes.Contains(own.Body(), []byte("web.default.svc.cluster.local")), c.what)
+			} else {
+				require.Equal(t, scope.Router, c.typ, "a sidecar has its workload's ports")
+			}
 			exchanges := contains(state, resource.Cluster, "istio.metadata_exchange")
 			require.Equal(t, c.istio && c.typ == scope.Sidecar, exchanges, c.what)
 			logs := contains(state, resource.Listener, "envoy.access_loggers.stats")

@@ -61,6 +61,7 @@ type classText struct {
 	selectors []model.Labels
 	inbound   []scope.Inbound
 	conflicts []scope.PortConflict
+	services  []scope.PortService
 	binds     []scope.Bind
 }
 
@@ -352,15 +353,17 @@ func (o *oracle) requireQuiet(t *rapid.T, step Step, before map[*Member]wanted) 
 func textOf(c scope.Class) classText {
 	text := classText{
 		class: c, selectors: slices.Collect(c.Selectors.All()), inbound: slices.Collect(c.Inbound.All()),
-		conflicts: slices.Collect(c.PortConflicts.All()), binds: slices.Collect(c.Binds.All()),
+		conflicts: slices.Collect(c.PortConflicts.All()), services: slices.Collect(c.PortServices.All()),
+		binds: slices.Collect(c.Binds.All()),
 	}
-	text.class.Selectors, text.class.Inbound, text.class.PortConflicts, text.class.Binds = nil, nil, nil, nil
+	text.class.Selectors, text.class.Binds = nil, nil
+	text.class.Inbound, text.class.PortConflicts, text.class.PortServices = nil, nil, nil
 	return text
 }
 
 func (c classText) equal(o classText) bool {
 	return c.class == o.class && slices.Equal(c.selectors, o.selectors) && slices.Equal(c.inbound, o.inbound) &&
-		slices.Equal(c.conflicts, o.conflicts) && slices.Equal(c.binds, o.binds)
+		slices.Equal(c.conflicts, o.conflicts) && slices.Equal(c.services, o.services) && slices.Equal(c.binds, o.binds)
 }
 
 func dump(s resource.State) map[string]resource.Version {

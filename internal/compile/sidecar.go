@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -150,12 +149,28 @@ func (b unitBuilder) inboundCluster(s *scope.Scope, in inbound) slot {
 			KeepsCase:      s.Headers().KeepsCase,
 			Intercepted:    s.Intercepts(),
 			Stack:          s.Settings().Stack,
+			Services:       b.servicesOf(s, in.port),
 		}
 		if !input.Intercepted && input.Address == "" {
 			input.Address = model.OwnApp
 		}
 		return b.inbound.get(input)
 	}}
+}
+
+// servicesOf returns the services that lead to one of the workload's own ports, for a proxy that
+// shows them.
+func (b unitBuilder) servicesOf(s *scope.Scope, port uint16) *model.List[cluster.NamedService] {
+	if !s.Settings().IstioFilters {
+		return nil
+	}
+	var found []cluster.NamedService
+	for svc := range s.PortServices().All() {
+		if svc.Port == port {
+			found = append(found, cluster.NamedService{Host: svc.Host, Service: s.Namespace() + "/" + svc.Name})
+		}
+	}
+	return b.services.List(found)
 }
 
 // inboundPair returns what a port has without interception: its cluster, and a listener of its own.
@@ -213,8 +228,8 @@ func (b unitBuilder) outbound(
 	in := cluster.OutboundInput{
 		Host: svc.Host, Port: p.Port, Protocol: p.Protocol, Resolution: svc.Resolution, External: svc.External,
 		Gateway: s.Type() == scope.Router && p.Protocol == model.Auto,
-		Service: serviceName(svc), ConnectTimeout: s.Mesh().ConnectTimeout, KeepsCase: s.Headers().KeepsCase,
-		Endpoints: b.dnsEndpoints(svc, p, model.Labels{}),
+		Service: svc.Namespace + "/" + svc.TelemetryName(), KeepsCase: s.Headers().KeepsCase,
+		ConnectTimeout: s.Mesh().ConnectTimeout, Endpoints: b.dnsEndpoints(svc, p, model.Labels{}),
 	}
 	if svc.Resolution != model.EDS {
 		in.Stack, in.DNSRefresh = s.Settings().Stack, s.Mesh().DNSRefresh
@@ -236,13 +251,6 @@ func (b unitBuilder) outbound(
 		in.Secured = hasCredential(s, in)
 	}
 	return in
-}
-
-func serviceName(svc *model.Service) string {
-	if svc.Kind == kinds.ServiceEntry {
-		return svc.Namespace + "/" + string(svc.Host)
-	}
-	return svc.Namespace + "/" + svc.Name
 }
 
 // dnsEndpoints returns the names to look up of a service that is resolved by DNS. They stand in the

@@ -51,6 +51,7 @@ type translationCache struct {
 	targets      *model.Interner[listener.WeightedTarget]
 	ports        *model.Interner[listener.InboundPort]
 	undeclared   *model.Interner[listener.UndeclaredPort]
+	services     *model.Interner[cluster.NamedService]
 	serverChains *model.Interner[listener.ServerChain]
 	names        *model.Interner[string] // of resources that others refer to
 	labels       *model.Interner[string] // labels that tell proxies and endpoints apart
@@ -99,6 +100,7 @@ func newTranslationCache(store *resource.Store, refusals Refusals) *translationC
 		targets:      model.NewInterner[listener.WeightedTarget](),
 		ports:        model.NewInterner[listener.InboundPort](),
 		undeclared:   model.NewInterner[listener.UndeclaredPort](),
+		services:     model.NewInterner[cluster.NamedService](),
 		names:        model.NewInterner[string](),
 		labels:       model.NewInterner[string](),
 		addresses:    model.NewInterner[string](),

@@ -52,6 +52,7 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 		"TestAPolicyBesideAnAuthorizerChangesNoListener",
 		"TestAGatewayAloneIsDeployedOtherwise",
 		"TestOnePartOfAClashChanges",
+		"TestOnePartOfAShownServiceChanges",
 		"TestIncrementalEqualsFromNothing",
 		"TestEqualAssignmentsOfTwoServices",
 		"TestVariedEndpointsChangeBetweenChunks",

@@ -96,6 +96,15 @@ type ServicePort struct {
 	TargetName string // a container port's name
 }
 
+// TelemetryName is what Istio's telemetry calls the service: the name of a Service, and of a
+// ServiceEntry the host.
+func (s *Service) TelemetryName() string {
+	if s.Kind == kinds.ServiceEntry {
+		return string(s.Host)
+	}
+	return s.Name
+}
+
 // VIPs returns the addresses that are one IP each.
 func (s *Service) VIPs() []string {
 	return slices.DeleteFunc(slices.Clone(s.Addresses), func(a string) bool {

@@ -118,10 +118,14 @@ type Class struct {
 	// Selectors are those of all selectors in the snapshot that match the proxies.
 	Selectors *model.List[model.Labels]
 	// Inbound are the ports of a sidecar's workload by number, and PortConflicts what services
-	// contest of them, in their total order. Which services lead to a port is no part of the class:
-	// workloads of a namespace that serve the same ports are alike.
+	// contest of them, in their total order. Which services lead to a port is no part of the class
+	// of a stock Envoy: workloads of a namespace that serve the same ports are alike.
 	Inbound       *model.List[Inbound]
 	PortConflicts *model.List[PortConflict]
+	// PortServices are the services that lead to these ports, by port, those of a port in their
+	// total order. The filters of Istio's build show them (Settings.IstioFilters); it is nil for
+	// proxies without these.
+	PortServices *model.List[PortService]
 	// Binds are the ports of a gateway's workload that are not those of its services, by number of
 	// the latter.
 	Binds *model.List[Bind]
@@ -133,6 +137,7 @@ type Classifier struct {
 	selectors *model.Interner[model.Labels]
 	inbound   *model.Interner[Inbound]
 	conflicts *model.Interner[PortConflict]
+	services  *model.Interner[PortService]
 	binds     *model.Interner[Bind]
 }
 
@@ -142,6 +147,7 @@ func NewClassifier() *Classifier {
 		selectors: model.NewInterner[model.Labels](),
 		inbound:   model.NewInterner[Inbound](),
 		conflicts: model.NewInterner[PortConflict](),
+		services:  model.NewInterner[PortService](),
 		binds:     model.NewInterner[Bind](),
 	}
 }
@@ -155,8 +161,12 @@ func (c *Classifier) Classify(snap *state.Snapshot, p Proxy) Class {
 		class.Binds = c.binds.List(binds(snap, p))
 		return class
 	}
-	ports, conflicts := inbound(snap, p)
+	all := targets(snap, p)
+	ports, conflicts := inbound(all)
 	class.Inbound, class.PortConflicts = c.inbound.List(ports), c.conflicts.List(conflicts)
+	if p.Settings.IstioFilters {
+		class.PortServices = c.services.List(portServices(all))
+	}
 	return class
 }
 

@@ -163,6 +163,7 @@ var methods = map[string]method{
 	"Sidecar":        {recorded, func(s *scope.Scope, _ *arguments) any { return s.Sidecar() }},
 	"Inbound":        {recorded, func(s *scope.Scope, _ *arguments) any { return s.Inbound() }},
 	"PortConflicts":  {recorded, func(s *scope.Scope, _ *arguments) any { return s.PortConflicts() }},
+	"PortServices":   {recorded, func(s *scope.Scope, _ *arguments) any { return s.PortServices() }},
 	"BoundPort":      {recorded, func(s *scope.Scope, a *arguments) any { return s.BoundPort(a.port) }},
 	"ServersOn":      {recorded, func(s *scope.Scope, a *arguments) any { return s.ServersOn(a.port) }},
 	"Refuses":        {recorded, func(s *scope.Scope, a *arguments) any { return s.Refuses(a.port) }},

@@ -36,6 +36,13 @@ type Claim struct {
 	Protocol model.Protocol
 }
 
+// PortService is a service that leads to a port of a sidecar's workload.
+type PortService struct {
+	Port uint16 // of the workload
+	Host model.Host
+	Name string // in Istio's telemetry (model.Service.TelemetryName)
+}
+
 // target is a claim to a port of a workload.
 type target struct {
 	Claim
@@ -44,10 +51,11 @@ type target struct {
 }
 
 // inbound returns the ports of a sidecar's workload, sorted, and the conflicts on them. Which
-// services lead to a port does not matter to the proxy; only a conflict names them.
-func inbound(snap *state.Snapshot, p Proxy) (ports []Inbound, conflicts []PortConflict) {
+// services lead to a port does not matter to most proxies (portServices); only a conflict names
+// them.
+func inbound(all []target) (ports []Inbound, conflicts []PortConflict) {
 	var first []target // of each port
-	for _, t := range targets(snap, p) {
+	for _, t := range all {
 		i := slices.IndexFunc(first, func(f target) bool { return f.port == t.port })
 		switch {
 		case i < 0:
@@ -59,6 +67,20 @@ func inbound(snap *state.Snapshot, p Proxy) (ports []Inbound, conflicts []PortCo
 	}
 	slices.SortFunc(ports, func(a, b Inbound) int { return cmp.Compare(a.Port, b.Port) })
 	return ports, conflicts
+}
+
+// portServices returns the services that lead to the ports of a sidecar's workload, by port, those
+// of a port in their total order.
+func portServices(all []target) []PortService {
+	var found []PortService
+	for _, t := range all {
+		s := PortService{t.port, t.service.Host, t.service.TelemetryName()}
+		if !slices.Contains(found, s) {
+			found = append(found, s)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b PortService) int { return cmp.Compare(a.Port, b.Port) })
+	return found
 }
 
 // binds returns the service ports that lead to another port of a gateway's workload, sorted. The

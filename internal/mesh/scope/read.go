@@ -24,6 +24,7 @@ const (
 	whichSidecar
 	whichInbound
 	whichPortConflicts
+	whichPortServices
 	whetherSelected
 	whetherOwn
 	whetherRefuses
@@ -113,6 +114,8 @@ func (s *Scope) answers(q *question) answer {
 		return answer{is: s.Inbound()}
 	case whichPortConflicts:
 		return answer{is: s.PortConflicts()}
+	case whichPortServices:
+		return answer{is: s.PortServices()}
 	case whetherSelected:
 		return answer{yes: s.Selected(q.selector)}
 	case whetherOwn:
@@ -185,6 +188,14 @@ func (s *Scope) PortConflicts() *model.List[PortConflict] {
 	s.dependsOnPorts()
 	s.asked(question{kind: whichPortConflicts}, answer{is: s.class.PortConflicts})
 	return s.class.PortConflicts
+}
+
+// PortServices are the services that lead to the ports of a sidecar's workload
+// (Class.PortServices).
+func (s *Scope) PortServices() *model.List[PortService] {
+	s.dependsOnPorts()
+	s.asked(question{kind: whichPortServices}, answer{is: s.class.PortServices})
+	return s.class.PortServices
 }
 
 // BoundPort is the port that a gateway of the class binds for what is called at a port of its

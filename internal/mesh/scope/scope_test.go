@@ -216,12 +216,11 @@ func TestWorkloadsThatServeTheSamePortsAreOneClass(t *testing.T) {
 	serve("contested", "c2", model.ServicePort{Port: 70, Target: 8080, Protocol: model.TCP})
 	now, _ := state.NewWriter().Apply(o)
 	c := scope.NewClassifier()
-	class := func(typ scope.ProxyType, app string) scope.Class {
-		return c.Classify(
-			now,
-			scope.Proxy{Type: typ, Namespace: "shop", Name: app, Labels: model.LabelsOf(map[string]string{"app": app})},
-		)
+	proxy := func(typ scope.ProxyType, app string) scope.Proxy {
+		labels := model.LabelsOf(map[string]string{"app": app})
+		return scope.Proxy{Type: typ, Namespace: "shop", Name: app, Labels: labels}
 	}
+	class := func(typ scope.ProxyType, app string) scope.Class { return c.Classify(now, proxy(typ, app)) }
 	one := class(scope.Sidecar, "one")
 	require.Equal(t, []scope.Inbound{
 		{Port: 8080, Protocol: model.HTTP}, {Port: 9090, Protocol: model.HTTP},
@@ -237,6 +236,19 @@ func TestWorkloadsThatServeTheSamePortsAreOneClass(t *testing.T) {
 		Port: 8080, First: scope.Claim{Kind: kinds.Service, Name: "c1", Port: 80, Protocol: model.HTTP},
 		Next: scope.Claim{Kind: kinds.Service, Name: "c2", Port: 70, Protocol: model.TCP},
 	}}, slices.Collect(contested.PortConflicts.All()))
+
+	require.Nil(t, one.PortServices, "a stock Envoy does not show services")
+	istios := func(app string) scope.Class {
+		p := proxy(scope.Sidecar, app)
+		p.Settings.IstioFilters = true
+		return c.Classify(now, p)
+	}
+	require.Equal(t, []scope.PortService{
+		{Port: 8080, Host: "s1.shop.svc.cluster.local", Name: "s1"},
+		{Port: 8080, Host: "s2.shop.svc.cluster.local", Name: "s2"},
+		{Port: 9090, Host: "s1.shop.svc.cluster.local", Name: "s1"},
+	}, slices.Collect(istios("several").PortServices.All()), "each once, however many of its ports lead there")
+	require.NotEqual(t, istios("one"), istios("other"), "Istio's filters show which service a port is of")
 
 	gateway := class(scope.Router, "one")
 	require.Equal(t, []scope.Bind{

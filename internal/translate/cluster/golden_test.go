@@ -48,6 +48,7 @@ type header struct {
 		Intercepted        bool
 		KeepsCase          bool
 		Stack              string // a key of translatetest.Stacks
+		Services           []cluster.NamedService
 	}
 	Passthrough *struct {
 		Inbound, ForwardProxy bool
@@ -74,6 +75,7 @@ func TestGolden(t *testing.T) {
 				Intercepted:    h.Inbound.Intercepted,
 				KeepsCase:      h.Inbound.KeepsCase,
 				Stack:          translatetest.Stacks[h.Inbound.Stack],
+				Services:       model.NewInterner[cluster.NamedService]().List(h.Inbound.Services),
 			})
 		case h.Passthrough != nil:
 			return cluster.Passthrough(cluster.PassthroughInput{

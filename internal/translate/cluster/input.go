@@ -85,6 +85,16 @@ type InboundInput struct {
 	// own.
 	Intercepted bool
 	Stack       model.Stack // of the workload, for calls to its own address
+	// Services lead to the port, for the metadata that the filters of Istio's build read; nil for
+	// proxies without these.
+	Services *model.List[NamedService]
+}
+
+// NamedService is a service in the metadata of a cluster, with Host and Service as in
+// OutboundInput.
+type NamedService struct {
+	Host    model.Host
+	Service string
 }
 
 // PassthroughInput is the cluster for destinations that the mesh does not know.

@@ -23,6 +23,7 @@ func Inbound(in InboundInput) *clusterv3.Cluster {
 	b.protocol(in.Protocol, nil)
 	b.keepCase(in.KeepsCase)
 	b.pool(nil)
+	b.cluster.Metadata = inboundMetadata(in.Services)
 	if in.Intercepted && (in.Address == "" || in.Address == model.OwnPod) {
 		b.fromInside(in.Stack)
 	}
