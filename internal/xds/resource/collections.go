@@ -45,6 +45,7 @@ const allMembersGlob = "*"
 type assignment struct {
 	head   []byte // all fields but endpoints
 	groups []Group
+	size   int // endpoints in all
 
 	once        sync.Once
 	collections *Collections
@@ -64,14 +65,11 @@ type Collections struct {
 
 // Endpoints returns how many endpoints an assignment has, without making its collections. It
 // returns 0 for other resources.
-func (r *Resource) Endpoints() (n int) {
+func (r *Resource) Endpoints() int {
 	if r.assignment == nil {
 		return 0
 	}
-	for _, g := range r.assignment.groups {
-		n += g.Members.Len()
-	}
-	return n
+	return r.assignment.size
 }
 
 // Collections returns the assignment in the form of collections. It returns nil for other

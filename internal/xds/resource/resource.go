@@ -136,9 +136,10 @@ const (
 // its groups.
 func NewAssignment(name string, head []byte, groups []Group) *Resource {
 	parts := [][]byte{head}
-	size := len(head)
+	size, endpoints := len(head), 0
 	sizes := make([]int, len(groups))
 	for i, g := range groups {
+		endpoints += g.Members.Len()
 		parts = append(parts, g.Head, g.Members.Root().bytes())
 		sizes[i] = len(g.Head) + g.Members.total().inAssignment
 		size += sizeOfField(assignmentEndpoints, sizes[i])
@@ -147,7 +148,7 @@ func NewAssignment(name string, head []byte, groups []Group) *Resource {
 		name:       name,
 		key:        keyOf(name),
 		version:    versionOf(parts...),
-		assignment: &assignment{head: head, groups: groups},
+		assignment: &assignment{head: head, groups: groups, size: endpoints},
 		size:       size,
 	}
 	r.version[len(r.version)-1] &^= collectionBit
