@@ -58,9 +58,9 @@ func (o *openConns) isEmpty() bool {
 
 // Stop hands the clients over to other servers. It takes no more connections, tells clients that
 // theirs will end, and has streams seal what their clients have. After a short notice it ends the
-// connections one after the other, and those that are left when ctx is done at once. To a client
-// the stream ends as Unavailable, which all try again at once and without a warning. It returns
-// when the streams have ended or ctx is done.
+// connections one after the other (all at once if there is no other server), and those that are
+// left when ctx is done. To a client the stream ends as Unavailable, which all try again at once
+// and without a warning. It returns when the streams have ended or ctx is done.
 func (s *Server) Stop(ctx context.Context) {
 	s.drain()
 	stopped := make(chan struct{})
@@ -98,12 +98,15 @@ func pollUntil(ctx context.Context, holds func() bool) {
 	}
 }
 
-// endConnections closes the connections at a pace until ctx is done.
+// endConnections closes the connections until ctx is done, at a pace if others take the clients.
 func (s *Server) endConnections(ctx context.Context) {
 	pace := time.NewTicker(handoverPace)
 	defer pace.Stop()
 	for _, c := range s.conns.list() {
 		_ = c.Close() // its streams learn it from grpc-go
+		if s.options.Alone {
+			continue
+		}
 		select {
 		case <-pace.C:
 		case <-ctx.Done():

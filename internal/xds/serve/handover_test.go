@@ -62,23 +62,25 @@ func TestConnectionOfAgeEnds(t *testing.T) {
 // TestStopTellsClientsFirst: a client knows that its connection will end before it does, and only
 // then it ends.
 func TestStopTellsClientsFirst(t *testing.T) {
-	f := newFixture(t)
-	var streams []deltaStream
-	for range 3 {
-		d := f.delta(nodeOf(reviewsID))
-		d.ack(d.recv())
-		streams = append(streams, d)
+	for _, alone := range []bool{false, true} {
+		f := newFixture(t, func(o *Options) { o.Alone = alone })
+		var streams []deltaStream
+		for range 3 {
+			d := f.delta(nodeOf(reviewsID))
+			d.ack(d.recv())
+			streams = append(streams, d)
+		}
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			f.server.Stop(t.Context())
+		}()
+		for _, d := range streams {
+			d.fails(codes.Unavailable, "received prior goaway")
+		}
+		<-stopped
+		require.True(t, f.server.conns.isEmpty())
 	}
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		f.server.Stop(t.Context())
-	}()
-	for _, d := range streams {
-		d.fails(codes.Unavailable, "received prior goaway")
-	}
-	<-stopped
-	require.True(t, f.server.conns.isEmpty())
 }
 
 // TestStopEndsWhatIsLeft: when there is no time for a pace, all that are left end at once.

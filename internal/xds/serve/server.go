@@ -48,6 +48,9 @@ type Options struct {
 	Log     *slog.Logger
 	Now     func() time.Time
 	Limits  Limits
+	// Alone tells that no other server takes this one's clients. Then Stop ends their connections
+	// without a pace, so that they wait for the next process and not for their backoff.
+	Alone bool
 	// Hold and Drain are the session's: how long dependants wait for what they depend on, and how
 	// long a proxy's old listeners keep serving.
 	Hold, Drain time.Duration
