@@ -14,6 +14,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
+	"github.com/lateen-mesh/lateen/internal/xds/proxystats"
 )
 
 // gatewayHandshake is how long a client of a gateway may take to open a connection (TLS, once there
@@ -93,18 +94,33 @@ func overRDS(table string) *hcmv3.HttpConnectionManager_Rds {
 	}}
 }
 
-// httpFilters are the filters that routes configure, in Istio's order.
+// httpFilters are those behind the filters of policies: what routes configure, and the router.
 func (c Common) httpFilters(forwardProxy bool) []*hcmv3.HttpFilter {
-	filters := []*hcmv3.HttpFilter{
-		httpFilter("envoy.filters.http.fault", &faultv3.HTTPFault{}),
-		httpFilter("envoy.filters.http.cors", &corsv3.Cors{}),
-	}
+	filters := c.routeFilters()
 	if forwardProxy {
 		filters = append(filters, httpFilter("envoy.filters.http.dynamic_forward_proxy", &dfpv3.FilterConfig{
 			ImplementationSpecifier: &dfpv3.FilterConfig_DnsCacheConfig{DnsCacheConfig: pb.ForwardProxyCache()},
 		}))
 	}
 	return append(c.countRequests(c.countMessages(filters)), c.router())
+}
+
+// routeFilters are the filters that routes configure, in Istio's order. They cost each request that
+// passes them, so a sidecar has them for no request whose route does not configure them: the routes
+// of a workload's calls turn them on, and calls to it have no such routes. A gateway has them for
+// all, since its policies may choose another route later, by a claim.
+func (c Common) routeFilters() []*hcmv3.HttpFilter {
+	if c.reporter == proxystats.Destination {
+		return nil
+	}
+	filters := []*hcmv3.HttpFilter{
+		httpFilter("envoy.filters.http.fault", &faultv3.HTTPFault{}),
+		httpFilter("envoy.filters.http.cors", &corsv3.Cors{}),
+	}
+	for _, f := range filters {
+		f.Disabled = !c.ofGateway
+	}
+	return filters
 }
 
 func httpFilter(name string, config proto.Message) *hcmv3.HttpFilter {
