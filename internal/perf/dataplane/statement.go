@@ -83,17 +83,22 @@ func ratio(a, b float64) float64 {
 func within(about string, ratios []float64, limit float64) Statement {
 	s := Statement{About: about, Limit: limit}
 	s.Ratio, s.Low, s.High = interval(ratios)
+	s.judge()
+	s.Text = fmt.Sprintf("%s within %.0f %% of the hand-written Envoys: %s (%s)", about, 100*(limit-1), s.Verdict,
+		s.span())
+	return s.finite()
+}
+
+// judge sets the verdict by the interval and the limit.
+func (s *Statement) judge() {
 	switch {
-	case s.High <= limit:
+	case s.High <= s.Limit:
 		s.Verdict = Holds
-	case s.Low > limit:
+	case s.Low > s.Limit:
 		s.Verdict = Fails
 	default: // comparisons with NaN too
 		s.Verdict = Uncertain
 	}
-	s.Text = fmt.Sprintf("%s within %.0f %% of the hand-written Envoys: %s (%s)", about, 100*(limit-1), s.Verdict,
-		s.span())
-	return s.finite()
 }
 
 // noise states whether the p99 of the sidecars differs from that of the hand-written Envoys by no
@@ -111,13 +116,9 @@ func noise(ratios []float64, theirs []Sample) Statement {
 	_, low, high := interval(own)
 	s := Statement{About: "p99", Limit: high}
 	s.Ratio, s.Low, s.High = interval(ratios)
-	switch {
-	case !(high-low <= widest) || !(s.High-s.Low <= widest): // NaN too
+	s.judge()
+	if !(high-low <= widest) || !(s.High-s.Low <= widest) { // NaN too
 		s.Verdict = Uncertain
-	case s.Low <= high:
-		s.Verdict = Holds
-	default:
-		s.Verdict = Fails
 	}
 	s.Text = fmt.Sprintf("p99 within its own noise, up to %+.0f %%: %s (%s)", 100*(high-1), s.Verdict, s.span())
 	return s.finite()

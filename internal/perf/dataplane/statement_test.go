@@ -47,6 +47,7 @@ func TestStatementsNeedEvidence(t *testing.T) {
 		"one round":          {[]int{1000}, []int{1000}, []int{500}, []int{500}, []Verdict{Uncertain, Uncertain}},
 		"noise":              {unsteady, steady, []int{400, 2000, 500}, p99, []Verdict{Uncertain, Uncertain}},
 		"too little CPU":     {[]int{10, 10, 10}, []int{10, 10, 10}, p99, p99, []Verdict{Uncertain, Holds}},
+		"p99 may be beyond":  {steady, steady, []int{500, 530, 515}, p99, []Verdict{Holds, Uncertain}},
 		"p99 is twice as is": {steady, steady, []int{1000, 1020, 1010}, p99, []Verdict{Holds, Fails}},
 	} {
 		require.Equal(t, c.want, verdicts(c.cpu, c.theirCPU, c.p99, c.theirP99), name)
