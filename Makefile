@@ -191,22 +191,20 @@ conformance-modules: # fetches what they are built from
 book-lab: kube ## run the lab of the book "Istio in Action" (three minutes), and write docs/book-lab.md
 	LATEEN_KUBE=$(TOOLS)/kube LATEEN_KUBE_REQUIRED=1 $(GO) test -count=1 -timeout 10m ./test/booklab -full -v
 
-# The lab of gateways counts the updates of a status, which takes an API server: a test starts one.
-GATEWAY_LAB := LATEEN_KUBE=$(TOOLS)/kube LATEEN_KUBE_REQUIRED=1 LATEEN_ENVOY=$(TOOLS)/envoy LATEEN_ENVOY_REQUIRED=1 $(GO) test \
-	-count=1 -timeout 1h ./internal/cli/loadtest -run '^TestGatewayLabCountsAttachedRoutes$$' \
-	-args -programs=$(CURDIR)/bin -report=$(CURDIR)/bin/lab.json
+# What the labs need: that of gateways, an API server.
+LAB_PARTS := build envoy $(if $(filter gateway,$(LABS)),kube)
 
-seeds: build envoy $(if $(filter gateway,$(LABS)),kube) ## run all published tests (a quarter of an hour of an idle machine), and write docs/seeds.md; or make seeds LABS=dns
+seeds: $(LAB_PARTS) ## run all published tests (a quarter of an hour of an idle machine), and write docs/seeds.md; or make seeds LABS=dns
 	@mkdir -p docs/seeds
 	@failed=; for lab in $(LABS); do \
 		echo "lab $$lab"; \
-		if [ $$lab = gateway ]; then $(GATEWAY_LAB) >&2; else $(BIN) perf lab $$lab -o json > bin/lab.json; fi && \
+		GO=$(GO) hack/lab.sh $$lab bin/lab.json && \
 		cp bin/lab.json docs/seeds/$$lab.json || failed="$$failed $$lab"; \
 	done; \
 	$(GO) test -short ./internal/perf/lab -run '^TestSeedsPageIsCurrent$$' -update && \
 	if [ -n "$$failed" ]; then echo "these labs failed, and their tables are as they were:$$failed" >&2; exit 1; fi
 
-history: envoy ## measure this version three times, draw the history of versions, fail if a figure became worse (hack/perf-history.sh)
+history: $(LAB_PARTS) ## measure this version three times, draw the history of versions, fail if a figure became worse (hack/perf-history.sh)
 	@hack/perf-history.sh
 
 $(BENCHSTAT):

@@ -16,7 +16,7 @@ rm -rf "$results"
 mkdir -p "$results"
 for run in $(seq "${RUNS:-3}"); do
 	for lab in ${LABS:-book bookinfo-20 kubecon aks-churn aks-services dns phantom data-plane app gateway}; do
-		bin/lateen perf lab "$lab" ${SCALE:+--scale "$SCALE"} -o json >"$results/$lab-$run.json"
+		hack/lab.sh "$lab" "$results/$lab-$run.json"
 	done
 	if [ "${BENCH:-.}" != none ]; then
 		COUNT=1 BENCH=${BENCH:-} hack/bench.sh run "$results/bench-$run.txt"

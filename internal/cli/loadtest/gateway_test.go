@@ -16,10 +16,11 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/realenvoy"
 )
 
-// make seeds runs the lab with its own programs at its own size, and keeps the report.
+// hack/lab.sh runs the lab with its own programs, and keeps the report.
 var (
 	programDir = flag.String("programs", "", "the directory of lateen and lateen-perf (default: they are built)")
-	reportFile = flag.String("report", "", "run the whole lab, and write its report into this file")
+	reportFile = flag.String("report", "", "run the lab at its own size, and write its report into this file")
+	scale      = flag.String("scale", "", "with -report: the share of the published size (default: the lab's own)")
 )
 
 // TestGatewayLabCountsAttachedRoutes runs lateen perf gateway --kubeconfig with an API server: its
@@ -43,6 +44,8 @@ func TestGatewayLabCountsAttachedRoutes(t *testing.T) {
 	args := []string{"perf", "gateway", "--kubeconfig", filepath.Base(api.Kubeconfig()), "--output", "json"}
 	if *reportFile == "" {
 		args = append(args, "--scale", "0.01", "--pause", "0.1")
+	} else if *scale != "" {
+		args = append(args, "--scale", *scale)
 	}
 	cmd := exec.CommandContext(t.Context(), filepath.Join(programs, "lateen-perf"), args...)
 	cmd.Dir = filepath.Dir(api.Kubeconfig()) // so that the report does not show a path
