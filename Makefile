@@ -198,7 +198,7 @@ seeds: $(LAB_PARTS) ## run all published tests (a quarter of an hour of an idle 
 	@mkdir -p docs/seeds
 	@failed=; for lab in $(LABS); do \
 		echo "lab $$lab"; \
-		GO=$(GO) hack/lab.sh $$lab bin/lab.json && \
+		SCALE= GO=$(GO) hack/lab.sh $$lab bin/lab.json && \
 		cp bin/lab.json docs/seeds/$$lab.json || failed="$$failed $$lab"; \
 	done; \
 	$(GO) test -short ./internal/perf/lab -run '^TestSeedsPageIsCurrent$$' -update && \

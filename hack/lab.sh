@@ -3,7 +3,8 @@
 #
 #   hack/lab.sh NAME FILE             SCALE may be set: the share of the published size
 #
-# The lab of gateways counts the updates of a status, which takes an API server: a test starts the one in .tools.
+# The lab of gateways counts the updates of a status, which takes an API server (make kube): a test
+# starts it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 name=$1

@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 history=${HISTORY:-bin/history.jsonl}
 page=${PAGE:-bin/history.md}
 results=bin/history-run
-make build
+make build envoy kube
 rm -rf "$results"
 mkdir -p "$results"
 for run in $(seq "${RUNS:-3}"); do

@@ -20,16 +20,17 @@ func (d *diagnosis) telemetry() (found []Finding) {
 	}
 	requests := above("requests of the mesh", d.Requests, mostRequests, "/s")
 	if d.Census.AccessLogs {
-		logged := d.Requests * d.proxies.AccessLogs() / 1000
+		var effects []Effect
+		if logged := d.Requests * d.proxies.AccessLogs() / 1000; logged > 0 { // else it was too little to be measured
+			effects = append(effects, Effect{What: "CPU of all proxies for access logs", Unit: "cores", Before: logged,
+				After: logged * share(d.Failed, d.Requests)})
+		}
+		effects = append(effects, Effect{What: "logged requests", Unit: "/s", Before: d.Requests, After: d.Failed})
 		found = append(found, Finding{
 			Summary:  "proxies write a line for each request",
 			Evidence: []Evidence{requests},
-			Effects: []Effect{
-				{What: "CPU of all proxies for access logs", Unit: "cores", Before: logged,
-					After: logged * share(d.Failed, d.Requests)},
-				{What: "logged requests", Unit: "/s", Before: d.Requests, After: d.Failed},
-			},
-			Remedy: d.logErrors(),
+			Effects:  effects,
+			Remedy:   d.logErrors(),
 		})
 	}
 	if d.Census.Sampling > mostSampling {

@@ -102,7 +102,8 @@ func (s *Statement) judge() {
 }
 
 // noise states whether the p99 of the sidecars differs from that of the hand-written Envoys by no
-// more than theirs differs from round to round. It says neither if that is too much.
+// more than theirs differs from round to round. It says neither if the limit lies in the confidence
+// interval, or if either interval is too wide.
 func noise(ratios []float64, theirs []Sample) Statement {
 	own := make([]float64, len(theirs))
 	var mean float64

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"net"
 	"testing"
 	"time"
 
@@ -81,6 +82,32 @@ func TestStopTellsClientsFirst(t *testing.T) {
 		<-stopped
 		require.True(t, f.server.conns.isEmpty())
 	}
+}
+
+// TestOnlyOthersAreHandedOverAtAPace: without another server, connections end at once.
+func TestOnlyOthersAreHandedOverAtAPace(t *testing.T) {
+	const conns = 100
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, alone := range []bool{false, true} {
+		s, closed := &Server{options: Options{Alone: alone}}, 0
+		for range conns {
+			s.conns.add(&countedConn{closed: &closed})
+		}
+		s.endConnections(ctx)
+		require.Equal(t, alone, closed == conns, "%d of %d are closed when there is no time for a pace", closed, conns)
+	}
+}
+
+// countedConn counts that it is closed.
+type countedConn struct {
+	net.Conn
+	closed *int
+}
+
+func (c *countedConn) Close() error {
+	*c.closed++
+	return nil
 }
 
 // TestStopEndsWhatIsLeft: when there is no time for a pace, all that are left end at once.

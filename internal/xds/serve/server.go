@@ -49,7 +49,8 @@ type Options struct {
 	Now     func() time.Time
 	Limits  Limits
 	// Alone tells that no other server takes this one's clients. Then Stop ends their connections
-	// without a pace, so that they wait for the next process and not for their backoff.
+	// without a pace: as long as it takes nothing listens, and the backoff of those that had to
+	// leave first would only grow.
 	Alone bool
 	// Hold and Drain are the session's: how long dependants wait for what they depend on, and how
 	// long a proxy's old listeners keep serving.
