@@ -25,7 +25,7 @@ LABS     ?= book bookinfo-20 kubecon aks-churn aks-services dns phantom data-pla
 GOBUILD  := CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath
 
 .DEFAULT_GOAL := help
-.PHONY: help modules build images envoy kube-modules kube istioctl clients prometheus dashboards dashboards-sdk dashboard-pictures demo up check test test-short linter lint vulncheck sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants sizing soak conformance conformance-core conformance-modules book-lab seeds history clean
+.PHONY: help modules build images envoy kube-modules kube istioctl istiod clients prometheus dashboards dashboards-sdk dashboard-pictures demo up check test test-short linter lint vulncheck sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants sizing soak conformance conformance-core conformance-modules book-lab seeds history clean
 
 help: ## show this
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ kube: ## build the Kubernetes control plane that tests run into .tools/ (four to
 
 istioctl: ## build Istio's own istioctl, which a test runs, into .tools/ (minutes the first time)
 	@GO=$(GO) hack/retry.sh hack/build-tool.sh istioctl test/istioctl .
+
+istiod: ## build Istio's own control plane, from which a test migrates, into .tools/ (minutes the first time)
+	@GO=$(GO) hack/retry.sh hack/build-tool.sh istiod test/istioctl istio.io/istio/pilot/cmd/pilot-discovery
 
 clients: ## build kubectl and Helm, with which a test types the commands of the guides, into .tools/ (two minutes the first time)
 	@GO=$(GO) hack/retry.sh hack/build-tool.sh clients test/clients .
