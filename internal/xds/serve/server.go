@@ -49,8 +49,8 @@ type Options struct {
 	Now     func() time.Time
 	Limits  Limits
 	// Alone tells that no other server takes this one's clients. Then Stop ends their connections
-	// without a pace: as long as it takes nothing listens, and the backoff of those that had to
-	// leave first would only grow.
+	// without a pace, which would only lengthen the time in which nothing listens, and with it the
+	// clients' backoff.
 	Alone bool
 	// Hold and Drain are the session's: how long dependants wait for what they depend on, and how
 	// long a proxy's old listeners keep serving.
