@@ -21,10 +21,18 @@ import (
 // request takes a request, and a push that found the session busy.
 func (st *stream) request(r *request) error {
 	err := st.driveRequest(r)
-	if err == nil && st.pushMissed.Load() { // set after driveRequest looked
-		st.conn.Poke()
+	if err == nil {
+		st.pokeIfMissed() // it may have come after driveRequest looked
 	}
 	return err
+}
+
+// pokeIfMissed has the Hub call push again if it found the session busy. The caller has just let
+// driving go.
+func (st *stream) pokeIfMissed() {
+	if st.pushMissed.Load() {
+		st.conn.Poke()
+	}
 }
 
 func (st *stream) driveRequest(r *request) error {

@@ -17,6 +17,7 @@ func (f *fixture) leaveConnection() {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), 3*time.Minute)
 	defer cancel()
+	f.eventually("connected", func() bool { return f.conn.GetState() == connectivity.Ready }) // calls may begin before
 	require.True(f.t, f.conn.WaitForStateChange(ctx, connectivity.Ready))
 }
 

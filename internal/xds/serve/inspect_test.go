@@ -122,6 +122,35 @@ func TestToolAsksThroughAProxy(t *testing.T) {
 	require.Equal(t, "c", d.recv().GetResources()[0].GetName())
 }
 
+// inspectorFunc answers with what a function returns.
+type inspectorFunc func() Inspection
+
+func (i inspectorFunc) Inspect(Identity, string, []string) (Inspection, error) { return i(), nil }
+
+// TestPushDuringATool: a push that finds the session busy with a tool's request is made after it.
+func TestPushDuringATool(t *testing.T) {
+	var f *fixture
+	f = newFixture(t, func(o *Options) {
+		o.Inspector = inspectorFunc(func() Inspection {
+			f.publish(f.clusters(2, 1, "a", "b", "c"))
+			f.eventually("the push is missed", func() bool {
+				f.server.mu.Lock()
+				defer f.server.mu.Unlock()
+				for st := range f.server.streams {
+					return st.pushMissed.Load()
+				}
+				return false
+			})
+			return Inspection{}
+		})
+	})
+	d := f.delta(nodeOf(reviewsID))
+	d.ack(d.recv())
+	d.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: InspectionType})
+	require.Equal(t, InspectionType, d.recv().GetTypeUrl())
+	require.Equal(t, "c", d.recv().GetResources()[0].GetName())
+}
+
 func TestWithoutAnInspectorToolsAreRefused(t *testing.T) {
 	f := newFixture(t)
 	s, err := f.client.StreamAggregatedResources(t.Context())

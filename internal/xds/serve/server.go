@@ -3,6 +3,7 @@ package serve
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"slices"
@@ -231,7 +232,11 @@ func (s *Server) grpcOptions() []grpc.ServerOption {
 // Serve accepts connections until Stop, and then returns nil. It may be called for several
 // listeners.
 func (s *Server) Serve(l net.Listener) error {
-	return s.grpc.Serve(s.gate.Listener(unsentLimitListener{l}))
+	err := s.grpc.Serve(s.gate.Listener(unsentLimitListener{l}))
+	if errors.Is(err, grpc.ErrServerStopped) { // Stop came first
+		return nil
+	}
+	return err
 }
 
 // StreamAggregatedResources serves the state of the world.
