@@ -25,7 +25,7 @@ LABS     ?= book bookinfo-20 kubecon aks-churn aks-services dns phantom data-pla
 GOBUILD  := CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath
 
 .DEFAULT_GOAL := help
-.PHONY: help modules build images envoy kube-modules kube istioctl istiod clients prometheus dashboards dashboards-sdk dashboard-pictures demo up check test test-short linter lint vulncheck sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants sizing soak conformance conformance-core conformance-modules book-lab seeds history clean
+.PHONY: help modules build images envoy kube-modules kube istioctl istiod clients prometheus dashboards dashboards-sdk dashboard-pictures demo up check test test-short linter lint vulncheck sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants sizing beside-istiod soak conformance conformance-core conformance-modules book-lab seeds history clean
 
 help: ## show this
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,11 @@ istioctl: ## build Istio's own istioctl, which a test runs, into .tools/ (minute
 
 istiod: ## build Istio's own control plane, from which a test migrates, into .tools/ (minutes the first time)
 	@GO=$(GO) hack/retry.sh hack/build-tool.sh istiod test/istioctl istio.io/istio/pilot/cmd/pilot-discovery
+
+beside-istiod: build kube istiod ## measure Istio's own control plane and this one after it (a quarter of an hour of an idle machine), into bin/beside.json
+	LATEEN_KUBE=$(TOOLS)/kube LATEEN_KUBE_REQUIRED=1 LATEEN_ISTIOD=$(TOOLS)/istiod $(GO) test -count=1 -timeout 1h \
+		./internal/cli/loadtest -run '^TestBesideIstiod$$' -args -programs=$(CURDIR)/bin -report=$(CURDIR)/bin/beside.json
+	@$(BIN) perf compare bin/beside.json
 
 clients: ## build kubectl and Helm, with which a test types the commands of the guides, into .tools/ (two minutes the first time)
 	@GO=$(GO) hack/retry.sh hack/build-tool.sh clients test/clients .
@@ -158,7 +163,7 @@ flame: build ## draw where the CPU of the control plane goes, into docs/flame
 	@mkdir -p docs/flame
 	cp bin/flame/connect.svg bin/flame/endpoints.svg bin/flame/routes.svg bin/flame/create-services.svg bin/flame/restart/restart.svg docs/flame/
 
-scale: build ## 19,000 sidecars of 1,000 services, then two replicas with 15,000 each: 35 GB over loopback twice, ten minutes of an idle machine
+scale: build ## 19,000 sidecars of 1,000 services, then two replicas with 15,000 each: 200 GB over loopback, six minutes of an idle machine
 	@mkdir -p bin/scale
 	GOMEMLIMIT=1400MiB $(BIN) perf services --services 1000 --sidecars 19000 --connect-rate 150 --patience 5m -o json > bin/scale/19000.json
 	@for replica in 1 2; do \

@@ -110,6 +110,9 @@ type Cluster struct {
 	templates    *watch.Watch // of the proxies of Gateways; nil if none is deployed
 }
 
+// runsInPod reports whether the process is a Pod of the cluster. It is false if c is nil.
+func (c *Cluster) runsInPod() bool { return c != nil && c.o.Pod != "" }
+
 // NewCluster makes the clients, and reads the operator's files if there are any.
 func NewCluster(o ClusterOptions) (*Cluster, error) {
 	if o.Now == nil {

@@ -169,7 +169,7 @@ func New(o Options) *Pipeline {
 		Log:            o.Log,
 		Now:            time.Now,
 		MakesClass:     p.registry.makesClass,
-		Alone:          o.Cluster == nil, // outside of a cluster there are no other replicas
+		Alone:          !o.Cluster.runsInPod(), // outside of a cluster there are no other replicas
 		Drain:          o.ProxyDrain,
 		WholeRoutes:    o.Config.WholeRoutes,
 		WholeEndpoints: o.Config.WholeEndpoints,

@@ -49,7 +49,6 @@ const pageBegin = `# The published tests, beside Lateen
 
 Each table of the documents that Lateen is held against, with Lateen's figure beside the published
 one. Published figures are of other machines and, mostly, larger meshes: compare shapes, not digits.
-Times were taken while the machine did other work too; CPU, bytes and counts hardly depend on that.
 [Performance](performance.md) has istiod and Lateen on one machine. "make seeds" measures all again
 (about 15 minutes) and writes this page; "lateen perf lab NAME" runs one
 ([guide](guides/measure.md#published-tests)).
