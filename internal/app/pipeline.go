@@ -147,7 +147,11 @@ func New(o Options) *Pipeline {
 	})
 	p.differ = resource.NewDiffer(differLimit)
 	p.compiler = compile.NewCompiler(compile.Refusals{Endpoint: p.refusedEndpoint, Resource: p.refusedResource})
-	p.compiler.Tell(p.conflicts)
+	p.compiler.Tell(func(appeared, fixed []source.Problem) {
+		if p.conflicts(appeared, fixed) {
+			p.loop.Conflicted()
+		}
+	})
 	p.registry = newRegistrar(p.compiler, o.Config)
 	p.registry.stated, p.registry.log = converter.Stated, o.Log
 	p.hub = fanout.NewHub(fanout.Options{
@@ -327,12 +331,13 @@ func (p *Pipeline) advance(w *state.Snapshot, d *state.Delta) {
 	p.meters.compilerStats(p.compiler)
 }
 
-// conflicts passes on what connected proxies see wrong.
-func (p *Pipeline) conflicts(appeared, fixed []source.Problem) {
+// conflicts passes on what connected proxies see wrong, and reports whether that has changed.
+func (p *Pipeline) conflicts(appeared, fixed []source.Problem) bool {
 	if len(appeared)+len(fixed) == 0 {
-		return
+		return false
 	}
 	p.problemStore.Conflicts(appeared, fixed)
+	return true
 }
 
 // endStreamsOfRemovedPods tells the server which Pods went and came.

@@ -67,8 +67,9 @@ func TestRenewalAtAJitteredPartOfLife(t *testing.T) {
 	}
 	require.Equal(t, first[0], a.manager.Certificate().Leaf, "what is in force stays")
 	require.Contains(t, a.log.String(), "there is no new certificate")
+	wait := a.sleeps(clock, retryMax)
 	c.holder.Set(working)
-	clock.move(retryMax)
+	clock.move(wait)
 	second, secondKey := s.pair()
 	require.NotEqual(t, first[0].SerialNumber, second[0].SerialNumber)
 	require.NotEqual(t, firstKey, secondKey)

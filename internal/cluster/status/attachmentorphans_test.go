@@ -31,6 +31,7 @@ type routeAPI struct {
 	routes  map[string]*liveAttachment
 	parents map[string]string // specs, by "resource/name"
 	patched []string
+	listed  func() // is called when the routes are listed; nil for nothing
 }
 
 // mayNotBeRead stands for the spec of an object that the API server does not show.
@@ -50,6 +51,9 @@ func (f *routeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.patched = append(f.patched, name)
 		answer(f.routes[name])
 	case name == "httproutes":
+		if f.listed != nil {
+			f.listed()
+		}
 		items := []*liveAttachment{}
 		for _, route := range f.routes {
 			items = append(items, route)
@@ -100,6 +104,46 @@ func (f *routeAPI) controllersOf(name string) (all []string) {
 	return all
 }
 
+// writer is a new leader's.
+func (f *routeAPI) writer(t *testing.T, a *Attachments) *AttachmentWriter {
+	t.Helper()
+	server := httptest.NewServer(f)
+	t.Cleanup(server.Close)
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	api, err := NewAttachmentAPI(&rest.Config{Host: server.URL, Transport: transport})
+	require.NoError(t, err)
+	return NewAttachmentWriter(AttachmentOptions{
+		Attachments: a, API: api, Metrics: observe.New(observe.Build{Start: time.Now(), Now: time.Now}),
+		Log: slog.New(slog.DiscardHandler), Now: time.Now,
+	})
+}
+
+// A route that ceases to be Lateen's after a new leader has read its status, and before it has
+// written one, loses Lateen's entries.
+func TestARouteLeavesWhileALeaderBegins(t *testing.T) {
+	key := source.Key{Kind: kinds.HTTPRoute, Namespace: "a", Name: "leaves"}
+	fake := &routeAPI{routes: map[string]*liveAttachment{}, parents: map[string]string{}}
+	fake.put("leaves", "Gateway/gone", "other", model.GatewayController)
+	a := NewAttachments()
+	status := &model.GatewayAPIStatus{Meta: model.Meta{Kind: kinds.HTTPRoute}}
+	a.Compiled([]AttachmentChange{{Key: key, Status: status}})
+	a.Applied([]source.Change{{Key: key, Object: &metav1.ObjectMeta{Generation: 1}}})
+	w := fake.writer(t, a)
+	w.statusQueue = newStatusQueue(t.Context(), newParentsFirst(), w.Metrics, w.Log)
+	require.True(t, w.readExisting(t.Context()))
+	a.Compiled([]AttachmentChange{{Key: key}})
+	a.Applied(nil)
+	w.handle(t.Context(), key)
+	require.Equal(t, []string{"other"}, fake.controllersOf("leaves"))
+}
+
+func (a *Attachments) isHeard() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.listener != nil
+}
+
 // A route that has ceased to be Lateen's while nobody led loses Lateen's entries with the next
 // leader. Those of other controllers stay, and so do all for a Gateway of another revision or of
 // another of Istio's controllers, for what may not be read, and for parents of other kinds.
@@ -135,13 +179,6 @@ func TestANewLeaderRemovesWhatRemainsOfLateen(t *testing.T) {
 	fake.put("called", "Gateway/gone", own)
 	called.Status.Parents = append(called.Status.Parents, fake.routes["called"].Status.Parents...)
 	fake.routes["called"] = called
-	server := httptest.NewServer(fake)
-	t.Cleanup(server.Close)
-	transport := &http.Transport{}
-	t.Cleanup(transport.CloseIdleConnections)
-	api, err := NewAttachmentAPI(&rest.Config{Host: server.URL, Transport: transport})
-	require.NoError(t, err)
-
 	a := NewAttachments()
 	for name := range fake.routes {
 		known = append(known, source.Key{Kind: kinds.HTTPRoute, Namespace: "a", Name: name})
@@ -151,10 +188,9 @@ func TestANewLeaderRemovesWhatRemainsOfLateen(t *testing.T) {
 		changes = append(changes, source.Change{Key: k, Object: &metav1.ObjectMeta{Generation: 1}})
 	}
 	a.Applied(changes)
-	w := NewAttachmentWriter(AttachmentOptions{
-		Attachments: a, API: api, Metrics: observe.New(observe.Build{Start: time.Now(), Now: time.Now}),
-		Log: slog.New(slog.DiscardHandler), Now: time.Now,
-	})
+	heard := false
+	fake.listed = func() { heard = heard || a.isHeard() }
+	w := fake.writer(t, a)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -167,6 +203,7 @@ func TestANewLeaderRemovesWhatRemainsOfLateen(t *testing.T) {
 	}, time.Minute, time.Millisecond)
 	cancel()
 	<-done
+	require.True(t, heard, "what changes while statuses are read is heard")
 	require.Equal(t, []string{"other"}, fake.controllersOf("gone"))
 	for _, name := range stay {
 		require.Contains(t, fake.controllersOf(name), own, name)

@@ -58,11 +58,11 @@ func (w *AttachmentWriter) Run(ctx context.Context) {
 		return
 	}
 	w.statusQueue = newStatusQueue(ctx, newParentsFirst(), w.Metrics, w.Log)
+	keys := w.Attachments.listen(w.add) // what changes while the statuses are read is written after
+	defer w.Attachments.listen(nil)
 	if !w.readExisting(ctx) {
 		return
 	}
-	keys := w.Attachments.listen(w.add)
-	defer w.Attachments.listen(nil)
 	for _, k := range slices.Concat(keys, w.orphans) {
 		w.queue.Add(k)
 	}
@@ -95,8 +95,12 @@ func (w *AttachmentWriter) readExisting(ctx context.Context) bool {
 					}
 					return
 				}
-				if _, same, err := l.with(o, w.Now()); err == nil && same {
+				_, same, err := l.with(o, w.Now())
+				switch {
+				case err == nil && same:
 					w.note(k, o)
+				case len(l.ownParents()) > 0: // something of Lateen's stands, and is to go or to change
+					w.known.remember(k, writtenStatus{})
 				}
 			})
 			if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {

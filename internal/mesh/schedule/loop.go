@@ -65,6 +65,8 @@ type Loop struct {
 
 	// flushing wait for everything to be published.
 	flushing []chan<- uint64
+	// conflicted says that problems were reported of no batch.
+	conflicted chan struct{}
 }
 
 // message is an event, or a question for the generation that everything before it is in.
@@ -77,7 +79,8 @@ type message struct {
 func NewLoop(o LoopOptions) *Loop {
 	o.Checks.Mesh = o.Converter.MeshKey()
 	l := &Loop{
-		o: o, inbox: make(chan message, inboxSize), delivered: newDeliveryReports(), queues: newQueues(o.Debounce),
+		o: o, inbox: make(chan message, inboxSize), conflicted: make(chan struct{}, 1),
+		delivered: newDeliveryReports(), queues: newQueues(o.Debounce),
 		writer: cmp.Or(
 			o.Writer,
 			state.NewWriter(),
@@ -120,6 +123,15 @@ func (l *Loop) Flush(ctx context.Context) (generation uint64, err error) {
 // called by anyone.
 func (l *Loop) Progress(generation uint64, nearlyAll bool) { l.delivered.report(generation, nearlyAll) }
 
+// Conflicted reports that a proxy which connected sees problems that nobody saw: Applied is called,
+// now or with the batch that waits. It does not block and may be called by anyone.
+func (l *Loop) Conflicted() {
+	select {
+	case l.conflicted <- struct{}{}:
+	default: // one call is due, and takes these problems too
+	}
+}
+
 // Run works until ctx ends. Nothing is published before a source has said that it is synced.
 func (l *Loop) Run(ctx context.Context) error {
 	timer := time.NewTimer(idlePeriod)
@@ -135,6 +147,8 @@ func (l *Loop) Run(ctx context.Context) error {
 			}
 		case <-l.delivered.notify:
 			l.queues.pace.progressed(l.delivered.reachedMore.Swap(0), l.delivered.nearlyAll.Load(), time.Now())
+		case <-l.conflicted:
+			l.applyNothing()
 		case <-timer.C:
 		}
 		d := l.queues.next(time.Now())
@@ -174,11 +188,19 @@ func (l *Loop) take(e source.Event) {
 	for _, r := range e.Reports {
 		l.o.Problems.Report(r)
 	}
-	if l.o.Applied != nil && len(e.Reports) > 0 && l.queues.empty() && l.writer.Snapshot().Generation > 0 {
-		l.o.Applied(nil)
+	if len(e.Reports) > 0 {
+		l.applyNothing()
 	}
 	if e.Synced && !l.queues.synced {
 		l.queues.sync()
+	}
+}
+
+// applyNothing passes on problems that were reported of no batch. If one waits, it takes them with
+// it.
+func (l *Loop) applyNothing() {
+	if l.o.Applied != nil && l.queues.empty() && l.writer.Snapshot().Generation > 0 {
+		l.o.Applied(nil)
 	}
 }
 

@@ -228,6 +228,36 @@ func TestFlushAnswersWithTheGenerationOfWhatCameBefore(t *testing.T) {
 	})
 }
 
+// TestConflictsOfNoBatchAreApplied: what a proxy that connects sees wrong is passed on at once, or
+// with the batch that waits.
+func TestConflictsOfNoBatchAreApplied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var applied []int
+		r := newRig(t, istio, func(o *schedule.LoopOptions) {
+			o.Applied = func(changes []source.Change) { applied = append(applied, len(changes)) }
+		})
+		r.loop.Conflicted()
+		synctest.Wait()
+		require.Empty(t, applied, "nothing is published yet")
+		r.sink(source.Event{Synced: true})
+		synctest.Wait()
+		require.Equal(t, []int{0}, applied)
+		r.loop.Conflicted()
+		synctest.Wait()
+		require.Equal(t, []int{0, 0}, applied)
+		advance(time.Minute)
+		r.sink(source.Event{Changes: []source.Change{routeTo("early")}})
+		r.sink(source.Event{Changes: []source.Change{routeTo("late")}})
+		synctest.Wait()
+		before := len(applied)
+		r.loop.Conflicted()
+		synctest.Wait()
+		require.Len(t, applied, before, "a batch waits")
+		advance(time.Minute)
+		require.Greater(t, len(applied), before)
+	})
+}
+
 func TestAMeshConfigurationIsReadIntoWhatDependsOnIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, istio)

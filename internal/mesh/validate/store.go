@@ -13,6 +13,8 @@ import (
 // cause. The cost of a change follows the problems that it touches. The loop and the sources write;
 // readers get a list that does not change.
 type ProblemStore struct {
+	publishing sync.Mutex // held while Publish reports, and taken before mu
+
 	mu       sync.Mutex
 	tally    *source.Tally
 	reports  map[string][]*source.Tallied // by origin
@@ -235,8 +237,11 @@ func (st *ProblemStore) placed(p source.Problem, k source.Key) source.Problem {
 	return p
 }
 
-// Publish logs and reports the problems that appeared or were mended since the last call.
+// Publish logs and reports the problems that appeared or were mended since the last call. Of two
+// calls at once the later ones are reported last.
 func (st *ProblemStore) Publish() {
+	st.publishing.Lock()
+	defer st.publishing.Unlock()
 	st.mu.Lock()
 	appeared, mended := st.tally.Flush()
 	if len(appeared)+len(mended) > 0 {

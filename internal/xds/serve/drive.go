@@ -37,7 +37,7 @@ func (st *stream) pokeIfMissed() {
 
 func (st *stream) driveRequest(r *request) error {
 	st.driving.Lock()
-	defer st.driving.Unlock()
+	defer st.stopDriving()
 	asks := r.asks()
 	if asks {
 		if err := st.acquireSlot(st.grpc.Context()); err != nil {
@@ -52,9 +52,9 @@ func (st *stream) driveRequest(r *request) error {
 	}
 	now := st.server.options.Now()
 	expired := st.session.ExpiredNonces()
-	st.mu.Lock()
+	st.beginStep()
 	responses := st.session.Request(r.Request, now)
-	st.mu.Unlock()
+	st.endStep()
 	r.release()
 	if more := st.session.ExpiredNonces() - expired; more > 0 {
 		st.server.instruments.xds.ExpiredNonces.Add(float64(more))
@@ -74,6 +74,37 @@ func (st *stream) driveRequest(r *request) error {
 	return nil
 }
 
+func (st *stream) beginStep() {
+	st.mu.Lock()
+	st.inStep = true
+}
+
+func (st *stream) endStep() {
+	st.inStep = false
+	st.mu.Unlock()
+}
+
+func (st *stream) beginSend(now time.Time) {
+	st.server.sendWatch.begin(st, now)
+	st.inSend = true
+}
+
+func (st *stream) endSend() {
+	st.inSend = false
+	st.server.sendWatch.end(st)
+}
+
+// stopDriving lets driving go, and what a panic has left held: it ends this stream alone.
+func (st *stream) stopDriving() {
+	if st.inStep {
+		st.endStep()
+	}
+	if st.inSend {
+		st.endSend()
+	}
+	st.driving.Unlock()
+}
+
 // push is called by the Hub when the session may be behind, or its tick has fired.
 func (st *stream) push() {
 	if !st.driving.TryLock() {
@@ -82,7 +113,7 @@ func (st *stream) push() {
 			return
 		}
 	}
-	defer st.driving.Unlock()
+	defer st.stopDriving()
 	defer func() {
 		if bug := recover(); bug != nil {
 			st.bug(bug)
@@ -113,9 +144,9 @@ func (st *stream) catchUp() error {
 	if st.ticked.Swap(false) {
 		st.tickAt = time.Time{}
 		now := st.server.options.Now()
-		st.mu.Lock()
+		st.beginStep()
 		responses := st.session.Tick(now)
-		st.mu.Unlock()
+		st.endStep()
 		if err := st.conclude(responses, now, false); err != nil {
 			return err
 		}
@@ -125,9 +156,9 @@ func (st *stream) catchUp() error {
 
 // update brings the session to a state. The caller holds driving.
 func (st *stream) update(p fanout.Push, now time.Time) error {
-	st.mu.Lock()
+	st.beginStep()
 	responses := st.session.Update(p.State, p.Overlay, now)
-	st.mu.Unlock()
+	st.endStep()
 	return st.conclude(responses, now, false)
 }
 
@@ -172,7 +203,7 @@ func (st *stream) setTick(now time.Time) {
 func (st *stream) send(r *session.Response, began time.Time) error {
 	in := st.server.instruments
 	before := st.server.options.Now()
-	st.server.sendWatch.begin(st, before)
+	st.beginSend(before)
 	err := st.awaitRoom()
 	size := 0
 	if err == nil {
@@ -186,7 +217,7 @@ func (st *stream) send(r *session.Response, began time.Time) error {
 		err = st.grpc.SendMsg(&st.out)
 		st.out.Release()
 	}
-	st.server.sendWatch.end(st)
+	st.endSend()
 	if err != nil {
 		in.sendFailed(r)
 		return err

@@ -39,9 +39,9 @@ func (st *stream) seal() error {
 	}
 	st.sealed = true
 	now := st.server.options.Now()
-	st.mu.Lock()
+	st.beginStep()
 	responses := st.session.Seal(now)
-	st.mu.Unlock()
+	st.endStep()
 	if len(responses) == 0 {
 		st.sealPending.Store(false)
 		return nil

@@ -136,7 +136,9 @@ func TestNackIsCountedAndLogged(t *testing.T) {
 		ErrorDetail: &statusv1.Status{Code: int32(codes.Internal), Message: "Error adding/updating cluster(s) a: bad"},
 	})
 	f.eventually("counted", func() bool { return f.value("pilot_total_xds_rejects", "type", "cds") == 1 })
-	require.InDelta(t, 1, f.value("pilot_xds_cds_reject", "node", "reviews-v1-0.default", "err", "Internal"), 0)
+	f.eventually("counted by node", func() bool {
+		return f.value("pilot_xds_cds_reject", "node", "reviews-v1-0.default", "err", "Internal") == 1
+	})
 	f.eventually("logged", func() bool {
 		return strings.Contains(f.log.String(), "Error adding/updating cluster(s) a: bad")
 	})
@@ -297,4 +299,23 @@ func TestBugEndsOneStreamOnly(t *testing.T) {
 	f.delta(nodeOf(reviewsID)).fails(codes.Internal, "internal error")
 	require.InDelta(t, 1, f.value("pilot_total_xds_internal_errors"), 0)
 	f.logged("panic=bug")
+}
+
+// TestBugLeavesTheStreamReadable: who lists the clients, and who looks at sends, does not wait for a
+// session that failed.
+func TestBugLeavesTheStreamReadable(t *testing.T) {
+	st := &stream{server: newFixture(t).server}
+	for _, begin := range []func(){st.beginStep, func() { st.beginSend(time.Now()) }} {
+		require.Panics(t, func() {
+			st.driving.Lock()
+			defer st.stopDriving()
+			begin()
+			panic("bug")
+		})
+		require.True(t, st.mu.TryLock())
+		st.mu.Unlock()
+		st.server.sendWatch.mu.Lock()
+		require.Nil(t, st.server.sendWatch.first)
+		st.server.sendWatch.mu.Unlock()
+	}
 }

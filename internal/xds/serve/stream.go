@@ -40,6 +40,8 @@ type stream struct {
 	hasEnded      bool               // the stream has ended
 	hasSlot       bool               // it holds one of Server.requestSlots
 	isFirstOfType bool               // the first response of its type is being sent
+	inStep        bool               // who drives holds mu
+	inSend        bool               // who drives is in a send that sendWatch knows
 	tickAt        time.Time          // when tick fires; zero if it does not
 	inFlight      admission.InFlight // the gate's
 	out           outgoing           // the response that is being sent
@@ -245,7 +247,7 @@ func (st *stream) begin() error {
 // start brings the session to the state with which it was registered.
 func (st *stream) start() error {
 	st.driving.Lock()
-	defer st.driving.Unlock()
+	defer st.stopDriving()
 	if p, ok := st.conn.Take(); ok {
 		return st.update(p, st.server.options.Now())
 	}

@@ -230,6 +230,9 @@ func (c *client) pass(d time.Duration) {
 	c.now = c.now.Add(d)
 	c.says(c.envoy.Advance(c.now))
 	c.send(c.session.Tick(c.now))
+	if at, waits := c.session.NextTick(); waits && !at.After(c.now) {
+		c.t.Fatalf("a tick at %s wants the next at %s", c.now, at)
+	}
 }
 
 // requestOf is what the shell makes of a request.

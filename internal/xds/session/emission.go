@@ -71,8 +71,7 @@ func (e *emission) maySend(ts *typeState) bool {
 	if ts.typ == resource.VirtualHost && len(ts.nacks.retries) > 0 && len(ts.unanswered) > 0 {
 		return false
 	}
-	if ts.typ == resource.Endpoint && e.session.awaitsAnswer.has(resource.LbEndpoint) &&
-		len(e.session.types[resource.LbEndpoint].unanswered) >= maxOutstanding {
+	if ts.typ == resource.Endpoint && e.session.isEndpointWindowFull() {
 		return false
 	}
 	return !e.isFullState(ts) || !e.session.answerDeadline(ts.typ, anyResponse).After(e.now)

@@ -124,6 +124,9 @@ func (z *fuzzer) step() {
 	case 1:
 		z.now = z.now.Add(time.Duration(z.next()) * 100 * time.Millisecond)
 		z.check(z.session.Tick(z.now))
+		if at, waits := z.session.NextTick(); waits && !at.After(z.now) {
+			z.t.Fatalf("a tick at %s wants the next at %s", z.now, at)
+		}
 	default:
 		z.check(z.session.Request(z.request(), z.now))
 	}

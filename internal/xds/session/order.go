@@ -216,7 +216,7 @@ func (s *Session) probeAt() time.Time {
 	}
 	clusters, endpoints := s.types[resource.Cluster].unanswered, s.types[resource.Endpoint].unanswered
 	switch {
-	case len(endpoints) == maxOutstanding,
+	case s.isEndpointWindowFull(), // an answer will come, or none at all
 		slices.ContainsFunc(endpoints, func(r *sentResponse) bool { return r.isProbe }):
 	case len(clusters) > 0:
 		return clusters[0].at.Add(s.opt.Hold / 2)
@@ -224,6 +224,13 @@ func (s *Session) probeAt() time.Time {
 		return s.openedAt.Add(s.opt.Hold / 2)
 	}
 	return time.Time{}
+}
+
+// isEndpointWindowFull reports whether so much of the endpoints is unanswered that no response with
+// endpoints may go.
+func (s *Session) isEndpointWindowFull() bool {
+	return len(s.types[resource.Endpoint].unanswered) >= maxOutstanding ||
+		s.awaitsAnswer.has(resource.LbEndpoint) && len(s.types[resource.LbEndpoint].unanswered) >= maxOutstanding
 }
 
 // isStarting reports whether the client has asked for clusters and not for listeners.
