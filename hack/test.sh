@@ -73,7 +73,8 @@ behind() {
   apart=$(packages "$alone")
   # shellcheck disable=SC2086 # packages have no spaces
   tests "$(count <<<"$apart")" -timeout 60m $apart
-  tests 1 -run 'LargerMesh|ThousandReplicas' ./internal/app
+  tests 1 -run 'LargerMesh|ThousandReplicas|LargeEstate' ./internal/app
+  tests 2 -run 'StaysWithinItsMemory|CostsLittleMemory' ./test/wire ./internal/perf/sidecar
   tests 1 -run 'EqualsFromNothing|EveryKindOfChange|AmongThousands|TablesOfOthers|CostsWhatItChanges' \
     ./internal/compile
 }

@@ -18,9 +18,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
-// accept is all that a stream does before it is registered. It is a function of its own because of
-// its frame, which would otherwise stay below the reading. A goroutine that waits with more than 4
-// KiB of its stack in use has 16 KiB.
+// accept is all that a stream does before it is registered.
 //
 //go:noinline
 func (st *stream) accept(ctx context.Context) error {

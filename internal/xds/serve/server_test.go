@@ -301,8 +301,8 @@ func TestBugEndsOneStreamOnly(t *testing.T) {
 	f.logged("panic=bug")
 }
 
-// TestBugLeavesTheStreamReadable: who lists the clients, and who looks at sends, does not wait for a
-// session that failed.
+// TestBugLeavesTheStreamReadable: who lists the clients, and who looks at sends, does not wait for
+// a session that failed.
 func TestBugLeavesTheStreamReadable(t *testing.T) {
 	st := &stream{server: newFixture(t).server}
 	for _, begin := range []func(){st.beginStep, func() { st.beginSend(time.Now()) }} {
