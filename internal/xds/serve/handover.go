@@ -8,9 +8,7 @@ import (
 )
 
 const (
-	// handoverNotice is how long connections stay open after Stop has told their clients that they
-	// will end (GOAWAY). Calls that are under way end in it, and new ones go elsewhere.
-	handoverNotice = 200 * time.Millisecond
+	defaultNotice = 200 * time.Millisecond
 	// handoverPace is the time between the ends of two connections, so that a whole fleet does not
 	// reach the next server at once.
 	handoverPace = time.Millisecond
@@ -80,7 +78,7 @@ func (s *Server) Stop(ctx context.Context) {
 
 // awaitLeaving gives clients the time of the notice.
 func (s *Server) awaitLeaving(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, handoverNotice)
+	ctx, cancel := context.WithTimeout(ctx, s.limits.notice)
 	defer cancel()
 	pollUntil(ctx, s.conns.isEmpty)
 }

@@ -66,7 +66,7 @@ func TestConnectionOfAgeEnds(t *testing.T) {
 // then it ends.
 func TestStopTellsClientsFirst(t *testing.T) {
 	for _, alone := range []bool{false, true} {
-		f := newFixture(t, func(o *Options) { o.Alone = alone })
+		f := newFixture(t, func(o *Options) { o.Alone, o.Limits.notice = alone, time.Second })
 		var streams []deltaStream
 		for range 3 {
 			d := f.delta(nodeOf(reviewsID))

@@ -104,6 +104,9 @@ type Limits struct {
 	// connectionGrace is how long a connection serves on after its client was told that it has come
 	// of age. 0 means a tenth of the age, 10 s at most.
 	connectionGrace time.Duration
+	// notice is how long connections stay open after Stop has told their clients that they will end
+	// (GOAWAY). Calls that are under way end in it, and new ones go elsewhere. 0 means 200 ms.
+	notice time.Duration
 }
 
 const (
@@ -141,6 +144,7 @@ func (l Limits) orDefaults() Limits {
 	l.ReceiveBytes = cmp.Or(l.ReceiveBytes, defaultReceiveBytes)
 	l.KeepaliveInterval = cmp.Or(l.KeepaliveInterval, defaultKeepaliveInterval)
 	l.KeepaliveTimeout = cmp.Or(l.KeepaliveTimeout, l.Write+keepaliveAfterWrite)
+	l.notice = cmp.Or(l.notice, defaultNotice)
 	l.connectionGrace = cmp.Or(l.connectionGrace, min(l.ConnectionAge/10, maxConnectionGrace))
 	return l
 }
