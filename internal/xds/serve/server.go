@@ -194,11 +194,26 @@ func New(o Options) *Server {
 	s.endings = newEndings(o.Now)
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
 	s.grpc = grpc.NewServer(s.grpcOptions()...)
-	discoveryv3.RegisterAggregatedDiscoveryServiceServer(s.grpc, s)
+	s.register()
 	if o.Register != nil {
 		o.Register(s.grpc)
 	}
 	return s
+}
+
+// register registers aggregated discovery. Its handlers call serve without the generated methods,
+// which would stand on the stack of each stream.
+func (s *Server) register() {
+	handler := func(p session.Protocol) grpc.StreamHandler {
+		return func(_ any, g grpc.ServerStream) error { return s.serve(g, p) }
+	}
+	both := grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
+	whole, delta := both, both
+	whole.StreamName, whole.Handler = "StreamAggregatedResources", handler(session.StateOfTheWorld)
+	delta.StreamName, delta.Handler = "DeltaAggregatedResources", handler(session.Delta)
+	desc := discoveryv3.AggregatedDiscoveryService_ServiceDesc
+	desc.Streams = []grpc.StreamDesc{whole, delta}
+	s.grpc.RegisterService(&desc, s)
 }
 
 func (s *Server) grpcOptions() []grpc.ServerOption {
@@ -241,20 +256,6 @@ func (s *Server) Serve(l net.Listener) error {
 		return nil
 	}
 	return err
-}
-
-// StreamAggregatedResources serves the state of the world.
-func (s *Server) StreamAggregatedResources(
-	g discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer,
-) error {
-	return s.serve(g, session.StateOfTheWorld)
-}
-
-// DeltaAggregatedResources serves delta.
-func (s *Server) DeltaAggregatedResources(
-	g discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer,
-) error {
-	return s.serve(g, session.Delta)
 }
 
 // Client is one connected proxy as of now.

@@ -84,8 +84,8 @@ func withCancel(ctx context.Context, _ *tap.Info) (context.Context, error) {
 }
 
 // serve is the life of one stream. Below it the stream waits for requests, most of its life, so all
-// else is in functions of their own, which are not inlined: a goroutine that waits with more than
-// about 3.3 KiB of its stack in use has 16 KiB, and grpc-go takes 3.1 of them.
+// else is in functions of their own, which are not inlined: Go shrinks a stack of 16 KiB if less
+// than 3.3 KB of it are in use, and grpc-go takes 3.0 of them.
 func (s *Server) serve(g grpc.ServerStream, p session.Protocol) (err error) {
 	st, err := s.newStream(g, p)
 	if err != nil {
