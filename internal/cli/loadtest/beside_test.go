@@ -13,7 +13,6 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/perf"
 	"github.com/lateen-mesh/lateen/internal/testkit/kubeapi"
-	"github.com/lateen-mesh/lateen/internal/testkit/lateenserve"
 )
 
 // istiodEnv has istiod answer in plaintext, without webhooks, and as many streams a second as come.
@@ -32,12 +31,6 @@ func TestBesideIstiod(t *testing.T) {
 	}
 	api := kubeapi.Start(t, kubeapi.Options{})
 	api.InstallIstioCRDs(t)
-	programs := *programDir
-	if programs == "" {
-		programs = t.TempDir()
-		_, err := lateenserve.Build(programs)
-		require.NoError(t, err)
-	}
 	dir, config := filepath.Split(api.Kubeconfig()) // where all runs, so that the report shows no path
 	require.NoError(t, os.Symlink(istiod, filepath.Join(dir, "pilot-discovery")))
 	args := []string{
@@ -51,7 +44,7 @@ func TestBesideIstiod(t *testing.T) {
 	} else {
 		args = append(args, "--services", "1000", "--sidecars", "2000")
 	}
-	cmd := exec.CommandContext(t.Context(), filepath.Join(programs, "lateen"), args...)
+	cmd := exec.CommandContext(t.Context(), filepath.Join(builtPrograms(t), "lateen"), args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), istiodEnv...)
 	var stdout, stderr bytes.Buffer

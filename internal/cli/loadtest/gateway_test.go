@@ -33,14 +33,7 @@ func TestGatewayLabCountsAttachedRoutes(t *testing.T) {
 	api := kubeapi.Start(t, kubeapi.Options{})
 	api.InstallIstioCRDs(t)
 	api.InstallGatewayAPICRDs(t)
-	programs := *programDir
-	if programs == "" {
-		programs = t.TempDir()
-		_, err := lateenserve.Build(programs)
-		require.NoError(t, err)
-		_, err = lateenserve.BuildLoadTest(programs)
-		require.NoError(t, err)
-	}
+	programs := builtPrograms(t)
 	args := []string{"perf", "gateway", "--kubeconfig", filepath.Base(api.Kubeconfig()), "--output", "json"}
 	if *reportFile == "" {
 		args = append(args, "--scale", "0.01", "--pause", "0.1")
@@ -68,4 +61,18 @@ func TestGatewayLabCountsAttachedRoutes(t *testing.T) {
 	if *reportFile != "" {
 		require.NoError(t, os.WriteFile(*reportFile, stdout.Bytes(), 0o644))
 	}
+}
+
+// builtPrograms returns the directory of lateen and lateen-perf.
+func builtPrograms(t *testing.T) string {
+	t.Helper()
+	if *programDir != "" {
+		return *programDir
+	}
+	dir := t.TempDir()
+	_, err := lateenserve.Build(dir)
+	require.NoError(t, err)
+	_, err = lateenserve.BuildLoadTest(dir)
+	require.NoError(t, err)
+	return dir
 }
