@@ -70,7 +70,10 @@ func TestLastReplicaThatStopsLeavesIgnore(t *testing.T) {
 		r.leads(t)
 		c.route(t, r)
 		eventually(t, func(ct require.TestingT) { require.Equal(ct, "Fail Fail", c.policies(ct)) })
-		require.ErrorContains(t, c.try(t, fmt.Sprintf(badRoute, "bad")), refusal)
+		// The API server hears of a webhook's new port a moment later.
+		eventually(t, func(ct require.TestingT) {
+			require.ErrorContains(ct, c.try(t, fmt.Sprintf(badRoute, "bad")), refusal)
+		})
 	}
 
 	// Another replica is ready: the webhook is still answered.
@@ -89,7 +92,7 @@ func TestLastReplicaThatStopsLeavesIgnore(t *testing.T) {
 	answers(second)
 	second.stop()
 	require.Equal(t, "Ignore Ignore", c.policies(t), second.said())
-	c.apply(t, fmt.Sprintf(goodRoute, "good"))
+	eventually(t, func(ct require.TestingT) { require.NoError(ct, c.try(t, fmt.Sprintf(goodRoute, "good"))) })
 
 	answers(c.start(t))
 	for _, r := range []*replica{first, second} {

@@ -24,9 +24,11 @@ const (
 	// scrapeTime is how long others have to answer when Prometheus does not say how long it waits.
 	scrapeTime    = 10 * time.Second
 	maxScrapeTime = time.Minute
-	// shareOfTime of what Prometheus waits is what others have: a target that hangs shall not cost
-	// the metrics of all.
-	shareOfTime = 0.8
+	// shareOfTime of what Prometheus waits is what others have to begin an answer: a target that
+	// hangs shall not cost the metrics of all, whose answers are read in what is left of
+	// shareOfReading.
+	shareOfTime    = 0.8
+	shareOfReading = 0.95
 
 	maxTargetBytes = 10 << 20
 	maxEnvoyBytes  = 64 << 20
@@ -85,7 +87,10 @@ type answer struct {
 
 func (s *scraper) serve(w http.ResponseWriter, r *http.Request) {
 	s.scrapes.Inc()
-	ctx, cancel := context.WithTimeout(r.Context(), patience(r))
+	begin := patience(r)
+	late, cancelLate := context.WithTimeout(r.Context(), begin)
+	defer cancelLate()
+	ctx, cancel := context.WithTimeout(r.Context(), time.Duration(float64(begin)/shareOfTime*shareOfReading))
 	defer cancel()
 	accept := acceptText
 	if strings.Contains(r.Header.Get("Accept"), openMetrics) {
@@ -102,11 +107,17 @@ func (s *scraper) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	var answers []answer
 	for _, a := range asked {
-		answers = append(answers, <-a)
+		answers = append(answers, begun(late, a))
 	}
 	format := formatOf(answers)
 	w.Header().Set("Content-Type", format)
-	s.write(w, envoy, answers)
+	_ = s.registry.Write(w) // a client that is gone has no use for the rest either
+	if envoy != nil {
+		s.passEnvoy(w, begun(late, envoy))
+	}
+	for _, a := range answers { // the last may end in a mark
+		s.pass(w, a, maxTargetBytes, s.failedTarget)
+	}
 	if strings.HasPrefix(format, openMetrics) {
 		_, _ = io.WriteString(w, endOfExposition+"\n")
 	}
@@ -171,6 +182,23 @@ func (s *scraper) ask(ctx context.Context, url, accept string, from *http.Reques
 	return result
 }
 
+var errLate = errors.New("the target did not answer in time")
+
+// begun waits for the beginning of an answer. If late ends first, that is an error.
+func begun(late context.Context, a <-chan answer) answer {
+	select {
+	case b := <-a: // also if late has ended
+		return b
+	default:
+	}
+	select {
+	case b := <-a:
+		return b
+	case <-late.Done():
+		return answer{err: errLate} // what comes yet ends with its request
+	}
+}
+
 // formatOf is the format of all answers together: that of OpenMetrics if all are in the same
 // version of it.
 func formatOf(answers []answer) string {
@@ -200,17 +228,6 @@ func openVersion(v string) string {
 		return v
 	}
 	return "0.0.1"
-}
-
-// write writes the metrics of the agent, of Envoy, and of the application, which may end in a mark.
-func (s *scraper) write(w io.Writer, envoy chan answer, answers []answer) {
-	_ = s.registry.Write(w) // a client that is gone has no use for the rest either
-	if envoy != nil {
-		s.passEnvoy(w, <-envoy)
-	}
-	for _, a := range answers {
-		s.pass(w, a, maxTargetBytes, s.failedTarget)
-	}
 }
 
 // passEnvoy passes Envoy's metrics on, Istio's standard metrics among them.

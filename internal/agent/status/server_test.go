@@ -205,16 +205,19 @@ func TestATargetThatFailsCostsItsOwnMetricsAlone(t *testing.T) {
 		}
 	})
 	failing := application(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
-	good := application(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "app_up 1\n") })
+	const lines = 100_000 // more than connections buffer
+	good := application(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, strings.Repeat("app_up 1\n", lines))
+	})
 	at := serve(t, func(o *Options) {
 		o.Settings.MergeEnvoy, o.EnvoyAdmin = true, netip.MustParseAddrPort("127.0.0.1:1")
 		for _, p := range []uint16{slow, failing, good} {
 			o.Settings.Scrape = append(o.Settings.Scrape, settings.ScrapeTarget{Port: p, Path: "/"})
 		}
 	})
-	_, _, _ = call(t, http.MethodGet, at+"/metrics", timeoutHeader, "0.5")
-	_, body, _ := call(t, http.MethodGet, at+"/metrics", timeoutHeader, "0.5")
-	require.Contains(t, body, "\napp_up 1\n")
+	_, _, _ = call(t, http.MethodGet, at+"/metrics", timeoutHeader, "5")
+	_, body, _ := call(t, http.MethodGet, at+"/metrics", timeoutHeader, "5")
+	require.Equal(t, lines, strings.Count(body, "\napp_up 1"))
 	require.Contains(t, body, "istio_agent_scrape_failures_total{type=\"envoy\"} 1\n")
 	require.Contains(t, body, "istio_agent_scrape_failures_total{type=\"application\"} 2\n")
 }

@@ -169,7 +169,9 @@ func (e *envoy) stop() error {
 	case <-e.ended:
 		return nil
 	case <-timer.C:
-		return errors.Join(err, e.cmd.Process.Kill())
+		err = errors.Join(err, e.cmd.Process.Kill())
+		<-e.ended
+		return err
 	}
 }
 

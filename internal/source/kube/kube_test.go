@@ -293,6 +293,6 @@ func definitionsThatComeLate(t *testing.T, api *kubeapi.Server, s *sink) {
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	eventually(t, func() bool { return s.get(key(kinds.VirtualService, ns, "back")) != nil })
-	require.Empty(t, s.problem(""))
+	eventually(t, func() bool { return s.problem("") == "" })
 	require.True(t, s.isSynced(), "once")
 }

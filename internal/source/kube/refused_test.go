@@ -74,7 +74,7 @@ func TestForbiddenResourceDelaysSynced(t *testing.T) {
 
 	c.rights(t, user, "nodes", "customresourcedefinitions") // without both all goes on
 	s.awaitSync()
-	require.Empty(t, s.problem(policies))
+	eventually(t, func() bool { return s.problem(policies) == "" })
 	require.Contains(t, s.problem(nodes), "what depends on it is not in force")
 	require.Equal(t, everything, s.in(ns))
 	require.NotNil(t, s.get(key(kinds.AuthorizationPolicy, ns, "web")))
@@ -192,7 +192,7 @@ func TestSecretsOfNamedNamespacesNeedNoClusterRole(t *testing.T) {
 	s.awaitSync()
 	require.NotNil(t, s.get(key(kinds.Secret, ours, "shop")))
 	require.Nil(t, s.get(key(kinds.Secret, theirs, "shop")))
-	require.Empty(t, s.problem("watching secrets"))
+	eventually(t, func() bool { return s.problem("watching secrets") == "" })
 
 	require.NoError(t, c.CoreV1().Secrets(ours).Delete(t.Context(), "shop", metav1.DeleteOptions{}))
 	eventually(t, func() bool { return s.get(key(kinds.Secret, ours, "shop")) == nil })
