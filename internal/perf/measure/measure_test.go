@@ -3,6 +3,7 @@ package measure
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -66,6 +67,28 @@ func TestAProcessOfThisMachine(t *testing.T) {
 	require.NoError(t, err)
 	require.Positive(t, u.Resident)
 	require.GreaterOrEqual(t, u.Peak, u.Resident)
+	require.Positive(t, u.CPU)
+}
+
+// TestTheClockOfAProcessAgreesWithItsTicks: of this process, and of its parent, which is another.
+func TestTheClockOfAProcessAgreesWithItsTicks(t *testing.T) {
+	for _, p := range []PID{PID(os.Getpid()), PID(os.Getppid())} {
+		ticks := func() time.Duration {
+			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p))
+			if errors.Is(err, os.ErrNotExist) {
+				t.Skip("no /proc")
+			}
+			require.NoError(t, err)
+			used, err := cpuOf(stat)
+			require.NoError(t, err)
+			return used
+		}
+		before := ticks()
+		used, ok := cpuClock(p)
+		require.True(t, ok)
+		require.GreaterOrEqual(t, used+2*tick, before) // user and system are rounded apart
+		require.LessOrEqual(t, used, ticks()+2*tick)
+	}
 }
 
 func TestScrape(t *testing.T) {

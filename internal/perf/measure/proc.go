@@ -30,6 +30,10 @@ func (p PID) Usage(context.Context) (Usage, error) {
 		return Usage{}, fmt.Errorf("process %d: %w", p, err)
 	}
 	u := Usage{At: time.Now(), Resident: field(status, "VmRSS:") << 10, Peak: field(status, "VmHWM:") << 10}
+	if precise, ok := cpuClock(p); ok {
+		u.CPU = precise
+		return u, nil
+	}
 	u.CPU, err = cpuOf(stat)
 	return u, err
 }
