@@ -219,6 +219,9 @@ func (s *Session) Tick(now time.Time) []Response {
 
 // NextTick returns when Tick should be called next, or false if nothing waits for a time.
 func (s *Session) NextTick() (time.Time, bool) {
+	if s.state.IsNone() { // nothing can be sent
+		return time.Time{}, false
+	}
 	next := s.dependants.until
 	for _, at := range []time.Time{s.removals.until, s.probeAt(), s.pacedUntil, s.sealAt(sealAfter)} {
 		if next.IsZero() || !at.IsZero() && at.Before(next) {
