@@ -108,7 +108,9 @@ func (s *ledsState) step(h holding, to *resource.Resource, asking bool) (_ ledsS
 	}
 	has := s.clusters[to.Name()]
 	switch {
-	case nothing, has == nil && h.resource != nil:
+	// Of a cluster that went and has returned the client may still have members: it takes a cluster
+	// that is as before for no change. Then a list says what is left.
+	case has == nil && (nothing || h.resource != nil):
 		return ledsStep{to: to, needsHead: true}, collections.Len() >= int(s.minEndpoints)
 	case has == nil, has.awaitsRequest, has.reported && !asking,
 		h.resource == nil, h.resource.Collections() == nil, !h.resource.Collections().SameHead(collections):
