@@ -64,7 +64,7 @@ istioctl: ## build Istio's own istioctl, which a test runs, into .tools/ (minute
 istiod: ## build Istio's own control plane, from which a test migrates, into .tools/ (minutes the first time)
 	@GO=$(GO) hack/retry.sh hack/build-tool.sh istiod test/istioctl istio.io/istio/pilot/cmd/pilot-discovery
 
-beside-istiod: build kube istiod ## measure Istio's own control plane and this one after it (a quarter of an hour of an idle machine), into bin/beside.json
+beside-istiod: build kube istiod ## measure Istio's own control plane and Lateen after it (five minutes of an idle machine), into bin/beside.json
 	LATEEN_KUBE=$(TOOLS)/kube LATEEN_KUBE_REQUIRED=1 LATEEN_ISTIOD=$(TOOLS)/istiod $(GO) test -count=1 -timeout 1h \
 		./internal/cli/loadtest -run '^TestBesideIstiod$$' -args -programs=$(CURDIR)/bin -report=$(CURDIR)/bin/beside.json
 	@$(BIN) perf compare bin/beside.json

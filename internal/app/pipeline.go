@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc"
 
 	"github.com/lateen-mesh/lateen/internal/api/convert"
 	"github.com/lateen-mesh/lateen/internal/api/model"
@@ -258,12 +257,12 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		p.awaitFirstState(ctx)
-		return ignoreClosed(p.server.Serve(p.o.XDS))
+		return p.server.Serve(p.o.XDS)
 	})
 	if p.o.SecureXDS != nil {
 		g.Go(func() error {
 			p.awaitFirstState(ctx)
-			return ignoreClosed(p.server.Serve(p.o.SecureXDS))
+			return p.server.Serve(p.o.SecureXDS)
 		})
 	}
 	g.Go(func() error { return ignoreClosed(p.monitor.Serve(p.o.Monitoring)) })
@@ -302,9 +301,9 @@ func (p *Pipeline) awaitFirstState(ctx context.Context) {
 	}
 }
 
-// ignoreClosed drops the error of a server that was stopped, even before it began to serve.
+// ignoreClosed drops the error of an HTTP server that was stopped, even before it began to serve.
 func ignoreClosed(err error) error {
-	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, grpc.ErrServerStopped) {
+	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
 	return err

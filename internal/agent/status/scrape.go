@@ -24,9 +24,8 @@ const (
 	// scrapeTime is how long others have to answer when Prometheus does not say how long it waits.
 	scrapeTime    = 10 * time.Second
 	maxScrapeTime = time.Minute
-	// shareOfTime of what Prometheus waits is what others have to begin an answer: a target that
-	// hangs shall not cost the metrics of all, whose answers are read in what is left of
-	// shareOfReading.
+	// Others have to begin an answer within shareOfTime of what Prometheus waits, and to end it
+	// within shareOfReading: a target that hangs does not cost the metrics of all.
 	shareOfTime    = 0.8
 	shareOfReading = 0.95
 
@@ -90,7 +89,8 @@ func (s *scraper) serve(w http.ResponseWriter, r *http.Request) {
 	begin := patience(r)
 	late, cancelLate := context.WithTimeout(r.Context(), begin)
 	defer cancelLate()
-	ctx, cancel := context.WithTimeout(r.Context(), time.Duration(float64(begin)/shareOfTime*shareOfReading))
+	read := time.Duration(float64(begin) / shareOfTime * shareOfReading)
+	ctx, cancel := context.WithTimeout(r.Context(), min(read, maxScrapeTime))
 	defer cancel()
 	accept := acceptText
 	if strings.Contains(r.Header.Get("Accept"), openMetrics) {

@@ -15,27 +15,12 @@ import (
 // Two goroutines drive a session: the stream's own for requests, and one of the Hub's for pushes
 // and ticks. Whoever holds stream.driving drives, sends included, so that responses leave in order.
 // A push does not wait for driving, because the other may be stuck in a send. It sets
-// stream.pushMissed, and the other does the rest. A request does wait for a push that is stuck, and
+// stream.pushMissed, and whoever drives does the rest, or has the Hub push again when it stops
+// (stopDriving). A request does wait for a push that is stuck, and
 // with it, by HTTP/2's flow control, the client.
 
 // request takes a request, and a push that found the session busy.
 func (st *stream) request(r *request) error {
-	err := st.driveRequest(r)
-	if err == nil {
-		st.pokeIfMissed() // it may have come after driveRequest looked
-	}
-	return err
-}
-
-// pokeIfMissed has the Hub call push again if it found the session busy. The caller has just let
-// driving go.
-func (st *stream) pokeIfMissed() {
-	if st.pushMissed.Load() {
-		st.conn.Poke()
-	}
-}
-
-func (st *stream) driveRequest(r *request) error {
 	st.driving.Lock()
 	defer st.stopDriving()
 	asks := r.asks()
@@ -94,7 +79,8 @@ func (st *stream) endSend() {
 	st.server.sendWatch.end(st)
 }
 
-// stopDriving lets driving go, and what a panic has left held: it ends this stream alone.
+// stopDriving releases driving, and what a panic has left held, so that it ends this stream alone.
+// A push that found the session busy is made again: nobody else looks at it.
 func (st *stream) stopDriving() {
 	if st.inStep {
 		st.endStep()
@@ -103,6 +89,9 @@ func (st *stream) stopDriving() {
 		st.endSend()
 	}
 	st.driving.Unlock()
+	if st.pushMissed.Load() {
+		st.conn.Poke()
+	}
 }
 
 // push is called by the Hub when the session may be behind, or its tick has fired.
