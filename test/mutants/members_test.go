@@ -23,7 +23,7 @@ var memberFaults = [][]fault{
 		instead("BinaryExpr 4", "a seal counts for what it says", "true"),
 		without("ExprStmt 1", "who reports a seal has collections"),
 	),
-	in("session.ledsState.step", "BinaryExpr 20, CallExpr 13, Ident 15, SelectorExpr 12, UnaryExpr 3",
+	in("session.ledsState.step", "BinaryExpr 20, CallExpr 13, Ident 16, SelectorExpr 12, UnaryExpr 3",
 		instead("Ident 3", "what was refused goes as a list", "false"),
 		instead("BinaryExpr 9", "what is asked for again goes as a list", "false"),
 		instead("BinaryExpr 17", "who has not asked goes on with nothing", "false"),
