@@ -25,7 +25,7 @@ LABS     ?= book bookinfo-20 kubecon aks-churn aks-services dns phantom data-pla
 GOBUILD  := CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath
 
 .DEFAULT_GOAL := help
-.PHONY: help modules build images envoy kube-modules kube istioctl istiod clients prometheus dashboards dashboards-sdk dashboard-pictures demo up check test test-short linter lint vulncheck sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants sizing beside-istiod soak conformance conformance-core conformance-modules book-lab seeds history clean
+.PHONY: help modules build images envoy kube-modules kube istioctl istiod clients prometheus dashboards dashboards-sdk dashboard-pictures demo up check test test-short linter lint vulncheck release-check sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants sizing beside-istiod soak conformance conformance-core conformance-modules book-lab seeds history changelog clean
 
 help: ## show this
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,12 +80,8 @@ up: demo ## the same for another directory: make up DIR=path
 check: build envoy ## run the mesh, send requests through its gateway, exit 0 or 1
 	@$(BIN) up $(DIR) --check
 
-# Without service discovery: tests say where targets are, and it is most of what would be compiled.
-prometheus: ## build Prometheus and promtool, which tests run, into .tools/ (two minutes the first time)
-	@for program in prometheus promtool; do \
-		GO=$(GO) hack/retry.sh hack/build-tool.sh $$program test/prometheus -tags remove_all_sd \
-			github.com/prometheus/prometheus/cmd/$$program || exit 1; \
-	done
+prometheus: ## fetch Prometheus and promtool, which tests run, into .tools/ (built where the distribution has none)
+	@GO=$(GO) hack/fetch-prometheus.sh
 
 dashboards-sdk: # fetches what dashboards are written with
 	@test -x $(TOOLS)/dashboards/bin/python || python3 -m venv $(TOOLS)/dashboards
@@ -114,7 +110,11 @@ $(LINT):
 	@echo "building golangci-lint $(LINT_VERSION)"
 	@GOBIN=$(TOOLS) hack/retry.sh $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 
-vulncheck: ## look for known vulnerabilities in what Lateen calls (skipped where the database cannot be reached)
+release-check: ## what has to hold before a version is published: advisories of Envoy that were looked up lately, no known vulnerability
+	hack/advisories.sh 30
+	@GO=$(GO) LATEEN_VULNCHECK_REQUIRED=1 hack/vulncheck.sh $(VULNCHECK)
+
+vulncheck: ## look for known vulnerabilities in what Lateen calls (fails where the database cannot be reached)
 	@GO=$(GO) hack/vulncheck.sh $(VULNCHECK)
 
 $(VULNCHECK):
@@ -214,6 +214,9 @@ seeds: $(LAB_PARTS) ## run all published tests (a quarter of an hour of an idle 
 
 history: $(LAB_PARTS) ## measure this version three times, draw the history of versions, fail if a figure became worse (hack/perf-history.sh)
 	@hack/perf-history.sh
+
+changelog: ## join the fragments of changes/ into CHANGELOG.md: make changelog RELEASE=v1.2.0
+	@hack/changelog.sh $(RELEASE)
 
 $(BENCHSTAT):
 	@echo "building benchstat"

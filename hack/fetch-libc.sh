@@ -24,7 +24,7 @@ esac
 
 mkdir -p "$1"
 tools=$(cd "$1" && pwd)
-retry=$(cd "$(dirname "$0")" && pwd)/retry.sh
+fetch=$(cd "$(dirname "$0")" && pwd)/apt-download.sh
 library=$tools/libc-$2
 if [ "$(cat "$library.version" 2>/dev/null)" = "$version" ]; then
 	echo "The C library $version is there: $library"
@@ -39,20 +39,9 @@ fi
 download=$(mktemp -d "$tools/download.XXXXXX")
 trap 'rm -rf "$download"' EXIT
 trap 'exit 1' HUP INT TERM
-mkdir -p "$download/lists/partial" "$download/cache/archives/partial" "$download/none" "$download/root"
-
-apt() {
-	"$retry" apt-get -qq -o APT::Architecture="$arch" -o APT::Architectures::="$arch" -o Dir::State::Lists="$download/lists" \
-		-o Dir::State::status=/dev/null -o Dir::Cache="$download/cache" -o Dir::Etc::sourceparts="$download/none" \
-		-o Dir::Etc::sourcelist="$sources" -o APT::Sandbox::User= "$@"
-}
-arch=$2
-sources=/etc/apt/sources.list.d/debian.sources
-if [ ! -e "$sources" ]; then sources=/etc/apt/sources.list; fi
-
-echo "Fetching the C library $version for $arch ..."
+echo "Fetching the C library $version for $2 ..."
+"$fetch" "$download" "$2" "libc6=$version"
 cd "$download"
-apt update && apt download "libc6:$arch=$version"
 package=$(ls libc6_*.deb)
 got=$(sha256sum "$package" | cut -d ' ' -f 1)
 if [ "$got" != "$sha256" ]; then
@@ -60,7 +49,6 @@ if [ "$got" != "$sha256" ]; then
 	exit 1
 fi
 
-dpkg-deb -x "$package" root
 rm -rf "$library"
 mkdir -p "$library/lib/$triplet" "$library/$(dirname "$loader")" "$library/usr/share/doc/libc6"
 for name in libc.so.6 libm.so.6 libdl.so.2 librt.so.1 libpthread.so.0; do

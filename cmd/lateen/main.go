@@ -1,5 +1,6 @@
-// Command lateen is the whole product in one binary: the control plane (serve), a mesh on this
-// machine (up), and the tools to look at both and to measure.
+// Command lateen is the control plane (serve), a mesh on this machine (up), and the tools to look
+// at both. It runs lateen-installer to render charts and lateen-perf to send requests; lateen-agent
+// stands beside Envoy.
 package main
 
 import (

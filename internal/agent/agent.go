@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -37,6 +38,7 @@ func Run(ctx context.Context, o Options) error {
 	for _, notice := range o.Settings.Notices {
 		o.Log.Warn(notice)
 	}
+	o.Settings.Envoy.AdminName = rand.Text()
 	if err := writeBootstrap(o.Settings); err != nil {
 		return err
 	}
@@ -105,6 +107,15 @@ func writeBootstrap(s settings.Settings) error {
 	for _, dir := range []string{s.Envoy.ConfigDir, filepath.Dir(s.Envoy.SDSSocket)} {
 		if err := os.MkdirAll(dir, 0o750); err != nil {
 			return fmt.Errorf("directory of Envoy: %w", err)
+		}
+	}
+	old, err := filepath.Glob(filepath.Join(s.Envoy.ConfigDir, settings.AdminPrefix+"*"))
+	if err != nil {
+		return fmt.Errorf("sockets of Envoy: %w", err)
+	}
+	for _, name := range old { // of the last start
+		if err := os.Remove(name); err != nil {
+			return fmt.Errorf("socket of Envoy: %w", err)
 		}
 	}
 	if err := os.WriteFile(s.Envoy.Bootstrap(), config, 0o600); err != nil {

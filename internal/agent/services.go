@@ -2,9 +2,13 @@ package agent
 
 import (
 	"context"
-	"net/netip"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/agent/callers"
 	"github.com/lateen-mesh/lateen/internal/agent/envoy"
 	"github.com/lateen-mesh/lateen/internal/agent/footprint"
 	"github.com/lateen-mesh/lateen/internal/agent/meshstats"
@@ -46,7 +50,46 @@ func (b *builder) build(ending <-chan struct{}) error {
 	if err != nil {
 		return err
 	}
-	return b.status(ending, accepted)
+	refused := b.refused()
+	if err := b.admin(refused); err != nil {
+		return err
+	}
+	return b.status(ending, accepted, refused)
+}
+
+// admin passes on to Envoy's admin interface what processes of this machine other than Envoy ask.
+func (b *builder) admin(refused func(error)) error {
+	e := b.Settings.Envoy
+	at := net.JoinHostPort(b.Settings.Node.Loopback().String(), strconv.Itoa(int(e.AdminPort)))
+	l, err := net.Listen("tcp", at)
+	if err != nil {
+		return fmt.Errorf("port of the admin interface (ProxyConfig.proxyAdminPort): %w", err)
+	}
+	gate := envoy.Gate{Socket: e.AdminSocket(), Check: b.guard().Check, Refused: refused}
+	b.add("admin", func(ctx context.Context) error { return gate.Run(ctx, l) })
+	return nil
+}
+
+func (b *builder) guard() callers.Guard { return callers.Guard{PID: b.supervisor.PID} }
+
+// refusalEvery is how often a refused caller is logged.
+const refusalEvery = time.Minute
+
+// refused returns what counts and logs callers that may not ask.
+func (b *builder) refused() func(error) {
+	count := b.registry.Counter("lateen_agent_refused_callers_total",
+		"Requests to the agent or to Envoy's admin interface from callers that may not ask.")
+	var mu sync.Mutex
+	var last time.Time
+	return func(err error) {
+		count.Inc()
+		mu.Lock()
+		defer mu.Unlock()
+		if now := time.Now(); now.Sub(last) >= refusalEvery {
+			last = now
+			b.Log.Warn("a caller is refused", "err", err)
+		}
+	}
 }
 
 // footprint gives memory back before Envoy starts, when the start is over, and now and then.
@@ -71,7 +114,7 @@ func (b *builder) footprint() {
 }
 
 // status serves probes and metrics.
-func (b *builder) status(ending <-chan struct{}, accepted func() bool) error {
+func (b *builder) status(ending <-chan struct{}, accepted func() bool, refused func(error)) error {
 	s := b.Settings
 	if s.Status.Port == 0 {
 		return nil
@@ -83,7 +126,9 @@ func (b *builder) status(ending <-chan struct{}, accepted func() bool) error {
 	server := status.New(status.Options{
 		Settings:   s.Status,
 		Pod:        s.Node.Addresses[0],
-		EnvoyAdmin: netip.AddrPortFrom(s.Node.Loopback(), s.Envoy.AdminPort),
+		EnvoyAdmin: s.Envoy.AdminSocket(),
+		Check:      b.guard().Check,
+		Refused:    refused,
 		Self:       meshstats.Self{Workload: s.Node.Workload(), Principal: s.Node.Principal()},
 		Readiness:  &status.Readiness{Stats: admin(s).Stats, Accepted: accepted, Ending: ending},
 		Registry:   b.registry,
@@ -96,5 +141,5 @@ func (b *builder) status(ending <-chan struct{}, accepted func() bool) error {
 }
 
 func admin(s settings.Settings) *envoy.Admin {
-	return envoy.NewAdmin(netip.AddrPortFrom(s.Node.Loopback(), s.Envoy.AdminPort))
+	return envoy.NewAdmin(s.Envoy.AdminSocket())
 }

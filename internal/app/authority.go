@@ -10,12 +10,14 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 	securityv1 "istio.io/api/security/v1alpha1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/trust/ca"
+	"github.com/lateen-mesh/lateen/internal/xds/serve"
 )
 
 // authority is the certificate authority of a cluster.
@@ -98,8 +100,8 @@ func (c *Cluster) TLS() *tls.Config {
 	return config
 }
 
-// register returns what registers the certificate service, or nil without an authority.
-func (p *Pipeline) register() func(grpc.ServiceRegistrar) {
+// certificateService returns the certificate service, or nil without an authority.
+func (p *Pipeline) certificateService() *ca.Service {
 	c := p.o.Cluster
 	if c == nil || c.authority == nil {
 		return nil
@@ -109,7 +111,7 @@ func (p *Pipeline) register() func(grpc.ServiceRegistrar) {
 		namespace, name, _ := strings.Cut(account, "/")
 		agents = append(agents, ca.Account{Namespace: namespace, Name: name})
 	}
-	service := ca.NewService(ca.ServiceOptions{
+	return ca.NewService(ca.ServiceOptions{
 		Holder:        c.authority.holder,
 		External:      c.authority.signer,
 		Authenticator: callers{proofs{tokens: p.o.Authenticator, domains: p.trustDomains}},
@@ -117,14 +119,52 @@ func (p *Pipeline) register() func(grpc.ServiceRegistrar) {
 		TTL:           *c.o.CA,
 		NodeAgents:    agents,
 		Nodes:         nodes{p.Snapshot},
+		Workloads:     nodes{p.Snapshot},
+		TokensOnly:    p.o.Config.RenewByTokens,
 		Metrics:       p.metrics,
 		Log:           p.o.Log,
 		Now:           c.o.Now,
 	})
-	return func(r grpc.ServiceRegistrar) { securityv1.RegisterIstioCertificateServiceServer(r, service) }
 }
 
-// nodes looks up where Pods run.
+// certificateCalls adds the certificate service to a server.
+func (p *Pipeline) certificateCalls(o *serve.Options) {
+	service := p.certificateService()
+	if service == nil {
+		return
+	}
+	o.Callers = certificateCallers{service, proofs{
+		tokens: p.o.Authenticator, certificates: p.verifier(), domains: p.trustDomains,
+	}}
+	o.Register = func(r grpc.ServiceRegistrar) { securityv1.RegisterIstioCertificateServiceServer(r, service) }
+}
+
+// certificateCallers proves callers of the certificate service before their requests are read.
+type certificateCallers struct {
+	service *ca.Service
+	proofs  proofs
+}
+
+// Screen implements serve.CallAuthenticator.
+func (c certificateCallers) Screen(ctx context.Context, md metadata.MD) error {
+	err := c.proofs.Screen(ctx, md)
+	if err != nil {
+		c.service.Refused()
+	}
+	return err
+}
+
+// Authenticate implements serve.CallAuthenticator.
+func (c certificateCallers) Authenticate(
+	ctx context.Context, _ metadata.MD,
+) (context.Context, serve.Identity, error) {
+	proven, id, err := c.service.Identify(ctx)
+	return proven, serve.Identity{
+		TrustDomain: id.TrustDomain, Namespace: id.Namespace, ServiceAccount: id.ServiceAccount, Pod: id.Pod,
+	}, err
+}
+
+// nodes looks up where Pods run, and whether they do.
 type nodes struct{ snapshot func() *state.Snapshot }
 
 // SameNode implements ca.Nodes.
@@ -143,6 +183,15 @@ func (n nodes) SameNode(_ context.Context, agent, other ca.Identity) (bool, erro
 		}
 	}
 	return false, nil
+}
+
+// Runs implements ca.Workloads. A snapshot has no Pods that have ended.
+func (n nodes) Runs(id ca.Identity) (bool, error) {
+	w := n.snapshot()
+	if w == nil {
+		return false, errors.New("the Pods are not known yet")
+	}
+	return w.RunsAs(id.Namespace, id.ServiceAccount), nil
 }
 
 // connCredentials are those of a server whose listeners do TLS themselves or not at all. They tell

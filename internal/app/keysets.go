@@ -33,7 +33,8 @@ func newKeySets(o Options, p *Pipeline, converter *convert.Converter) *keySets {
 		key: converter.KeySetsKey(),
 	}
 	k.keeper = keysets.NewKeeper(keysets.Options{
-		Fetch: k.fetcher.Fetch, Refresh: o.Config.KeyRefresh, Metrics: &p.metrics.Keys, Log: o.Log,
+		Fetch: k.fetcher.Fetch, Refresh: o.Config.KeyRefresh, Root: k.key.Namespace,
+		Metrics: &p.metrics.Keys, Log: o.Log,
 	})
 	return k
 }
@@ -62,12 +63,19 @@ func (k *keySets) into(sink source.Sink) func(context.Context, []jwks.Entry) err
 // the step. The oldest policy that names a set says how long fetching it may take.
 func demandsOf(snap *state.Snapshot, d *state.Delta) []keysets.Demand {
 	var touched []string
-	for _, p := range d.RequestAuthentications {
-		for _, a := range []*model.RequestAuthentication{p.Old, p.New} {
-			if a != nil {
-				touched = append(touched, a.KeySets()...)
-			}
+	names := map[string][]keysets.Naming{}
+	note := func(a *model.RequestAuthentication, more int) {
+		if a == nil {
+			return
 		}
+		for _, uri := range a.KeySets() {
+			touched = append(touched, uri)
+			names[uri] = append(names[uri], keysets.Naming{Namespace: a.Namespace, More: more})
+		}
+	}
+	for _, p := range d.RequestAuthentications {
+		note(p.New, 1)
+		note(p.Old, -1)
 	}
 	for _, p := range d.KeySets {
 		touched = append(touched, p.Either().URI)
@@ -75,7 +83,9 @@ func demandsOf(snap *state.Snapshot, d *state.Delta) []keysets.Demand {
 	slices.Sort(touched)
 	var demands []keysets.Demand
 	for _, uri := range slices.Compact(touched) {
-		demands = append(demands, demandOf(snap, uri))
+		demand := demandOf(snap, uri)
+		demand.Names = names[uri]
+		demands = append(demands, demand)
 	}
 	return demands
 }

@@ -109,6 +109,7 @@ type Pipeline struct {
 //
 //	source ─► convert ─► mesh/state ─► compile (scope, translate) ─► xds/fanout ─► xds/serve ─► Envoy
 func New(o Options) *Pipeline {
+	o.Mesh.OwnHostsOnly = o.Config.OwnHostsOnly
 	p := &Pipeline{o: o}
 	if p.metrics = o.Metrics; p.metrics == nil {
 		p.metrics = observe.New(observe.Build{Version: o.Version, Start: time.Now(), Now: time.Now})
@@ -123,6 +124,7 @@ func New(o Options) *Pipeline {
 		Defaults: o.Mesh, ConfigMap: o.MeshConfigMap, Selected: o.Selected, Unready: o.Config.SendUnhealthy,
 		ExternalCA: o.Cluster != nil && o.Cluster.o.External != nil,
 		Injects:    o.Cluster != nil && o.Cluster.injection != nil,
+		Cluster:    o.Cluster.runsInPod(),
 	})
 	p.keys = newKeySets(o, p, converter)
 	p.loop = schedule.NewLoop(schedule.LoopOptions{
@@ -163,7 +165,7 @@ func New(o Options) *Pipeline {
 	p.registry.hub = p.hub
 	p.registry.secrets = newSecretAccess(o.MayReadSecrets, o.Log)
 	p.registry.secrets.snapshot = p.snapshot.Load
-	p.server = serve.New(serve.Options{
+	serving := serve.Options{
 		Registrar:      p.registry,
 		Authenticator:  p.authenticator(),
 		Pushes:         p.hub,
@@ -178,7 +180,6 @@ func New(o Options) *Pipeline {
 		WholeEndpoints: o.Config.WholeEndpoints,
 		Credentials:    newConnCredentials(),
 		Inspector:      inspectorOf{p},
-		Register:       p.register(),
 		Limits: serve.Limits{
 			StreamsPerSecond:  o.Config.MaxRequestsPerSecond,
 			StreamsPerAddress: streamsPerAddress(o.Config),
@@ -187,7 +188,9 @@ func New(o Options) *Pipeline {
 			ReceiveBytes:      o.Config.MaxRecvMsgSize,
 			ConnectionAge:     o.ConnectionAge,
 		},
-	})
+	}
+	p.certificateCalls(&serving)
+	p.server = serve.New(serving)
 	p.registry.secrets.end = p.server.EndGateways
 	pages := p.debugOptions()
 	p.monitor, p.inspector = newHTTPServer(debug.NewHandler(pages)), debug.NewInspector(pages)

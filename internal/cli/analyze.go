@@ -12,10 +12,7 @@ import (
 	"sync"
 	"time"
 
-	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/klog/v2"
 
 	"github.com/spf13/cobra"
@@ -85,7 +82,10 @@ func (f *analyzeFlags) run(cmd *cobra.Command, out *terminal.Writer, what string
 		return err
 	}
 	klog.SetSlogLogger(o.Log) // for client-go
-	seen := &observed{Source: o.Source, templates: !o.Pods, together: differences.Together{Root: f.cluster.namespace}}
+	seen := &observed{
+		Source: o.Source, templates: !o.Pods, together: differences.Together{Root: f.cluster.namespace},
+		whole: whole{root: f.cluster.namespace, domain: o.Mesh.Domain},
+	}
 	o.Source = seen
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
 	defer cancel()
@@ -97,6 +97,7 @@ func (f *analyzeFlags) run(cmd *cobra.Command, out *terminal.Writer, what string
 	if err != nil {
 		return err
 	}
+	seen.whole.lookAtUnread(problems)
 	problems = append(problems, seen.differences()...)
 	if seen.objects == 0 && len(problems) == 0 {
 		return fmt.Errorf("%s: there is no object that a control plane reads; want manifests, in files that end with "+
@@ -173,8 +174,7 @@ type observed struct {
 	// templates is set if the source has Deployments in place of Pods. Then gateways are looked for
 	// among their labels.
 	templates bool
-	gateways  []source.Change
-	pods      []labels.Set
+	whole     whole
 }
 
 // Run implements source.Source.
@@ -197,19 +197,16 @@ func (o *observed) look(c source.Change) {
 		o.found = append(o.found, p)
 	}
 	o.together.Add(c.Object)
-	switch typed := c.Object.(type) {
-	case *networkingv1.Gateway:
-		o.gateways = append(o.gateways, c)
-	case *appsv1.Deployment:
-		o.pods = append(o.pods, typed.Spec.Template.Labels)
-		o.together.AddWorkload(c.Key, "spec.template", &typed.Spec.Template)
-	case *corev1.Pod:
-		o.pods = append(o.pods, typed.Labels)
-	case *corev1.Namespace:
-		for _, finding := range precheck.Labels(typed.Labels) {
+	o.whole.look(c)
+	if template := templateOf(c.Object); template != nil {
+		o.together.AddWorkload(c.Key, "spec.template", template)
+	}
+	if namespace, is := c.Object.(*corev1.Namespace); is {
+		for _, finding := range precheck.Labels(namespace.Labels) {
 			o.found = append(o.found, source.Problem{
-				Severity: source.Error, Object: source.Key{Kind: kinds.Namespace, Name: typed.Name}, Origin: c.Origin,
-				Path: finding.Field, Value: finding.Value, Message: finding.Why,
+				Severity: source.Error, Origin: c.Origin,
+				Object: source.Key{Kind: kinds.Namespace, Name: namespace.Name},
+				Path:   finding.Field, Value: finding.Value, Message: finding.Why,
 			})
 		}
 	}
@@ -217,28 +214,11 @@ func (o *observed) look(c source.Change) {
 
 // differences returns what was found. The source has ended.
 func (o *observed) differences() []source.Problem {
-	return slices.Concat(o.found, o.unserved(), o.together.Found())
-}
-
-// unserved returns the Gateways of manifests that no workload in them serves. Manifests without
-// workloads say nothing about that.
-func (o *observed) unserved() (found []source.Problem) {
-	if !o.templates || len(o.pods) == 0 {
-		return nil
-	}
-	for _, c := range o.gateways {
-		gateway, ok := c.Object.(*networkingv1.Gateway)
-		if !ok || len(gateway.Spec.GetSelector()) == 0 {
-			continue
-		}
-		selector := labels.SelectorFromSet(gateway.Spec.GetSelector())
-		if !slices.ContainsFunc(o.pods, func(pod labels.Set) bool { return selector.Matches(pod) }) {
-			found = append(found, source.Problem{
-				Severity: source.Warning, Object: c.Key, Origin: c.Origin,
-				Path: "spec.selector", Value: selector.String(),
-				Message: "selects none of the workloads in the manifests", Want: "the labels of the Pods of a gateway",
-			})
-		}
+	found := slices.Concat(o.found, o.whole.found(), o.together.Found())
+	if o.templates {
+		found = append(found, o.whole.unserved()...)
+	} else {
+		found = append(found, o.whole.exports.missing()...)
 	}
 	return found
 }

@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spf13/cobra"
 
@@ -58,7 +59,8 @@ func authzCheck(out *terminal.Writer, r *remote) *cobra.Command {
 		Long: `Says what the policies of a workload do with a call: allowed, denied, or left to an external
 authorizer; by which AuthorizationPolicy, RequestAuthentication or PeerAuthentication, and by which of its
 rules; and of every other rule the first condition that the call does not meet. WORKLOAD is NAME[.NAMESPACE]
-of a Pod, or of a Deployment, the Pods of which have the same policies. Nothing is sent to the workload.
+of a Pod, or of a Deployment or StatefulSet, the Pods of which have the same policies. Nothing is sent to
+the workload.
 
 With -f the manifests of a directory are read; otherwise the control plane is asked. With --proxy the filters
 of a connected proxy decide, as the control plane serves them, in place of the policies. A token is described
@@ -181,8 +183,8 @@ func (r *remote) authorize(ctx context.Context, q app.AuthzQuestion) (*app.Authz
 	return nil, err
 }
 
-// podsOfTemplates is a source that also has a Pod for the template of each Deployment, by the name
-// of the Deployment.
+// podsOfTemplates is a source that also has a Pod for the template of each Deployment and
+// StatefulSet, by its name.
 type podsOfTemplates struct{ source.Source }
 
 // Run implements source.Source.
@@ -190,18 +192,29 @@ func (s podsOfTemplates) Run(ctx context.Context, sink source.Sink) error {
 	return s.Source.Run(ctx, func(e source.Event) {
 		var pods []source.Change
 		for _, c := range e.Changes {
-			d, is := c.Object.(*appsv1.Deployment)
-			if !is {
+			t := templateOf(c.Object)
+			if t == nil {
 				continue
 			}
-			pod := &corev1.Pod{ObjectMeta: *d.Spec.Template.ObjectMeta.DeepCopy(), Spec: d.Spec.Template.Spec}
-			pod.Name, pod.Namespace = d.Name, d.Namespace
-			key := source.Key{Kind: kinds.Pod, Namespace: d.Namespace, Name: d.Name}
+			pod := &corev1.Pod{ObjectMeta: *t.ObjectMeta.DeepCopy(), Spec: t.Spec}
+			pod.Name, pod.Namespace = c.Key.Name, c.Key.Namespace
+			key := source.Key{Kind: kinds.Pod, Namespace: c.Key.Namespace, Name: c.Key.Name}
 			pods = append(pods, source.Change{Key: key, Object: pod, Origin: c.Origin})
 		}
 		e.Changes = append(e.Changes, pods...)
 		sink(e)
 	})
+}
+
+// templateOf returns the template of an object's Pods; nil for one that makes none.
+func templateOf(object metav1.Object) *corev1.PodTemplateSpec {
+	switch o := object.(type) {
+	case *appsv1.Deployment:
+		return &o.Spec.Template
+	case *appsv1.StatefulSet:
+		return &o.Spec.Template
+	}
+	return nil
 }
 
 func printAuthz(out *terminal.Writer, answer *app.AuthzAnswer) {

@@ -34,10 +34,14 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 	}
 	out := terminal.New(os.Stdout, os.Getenv)
-	root.AddCommand(newUp(out), newServe(), newInject(), newStatus(out), newProxyConfig(out), newVersion(out),
-		newAnalyze(out), newAdvise(out), newDescribe(out), newAuthz(out), newDashboard(out), newRequest(),
-		newSample(), newControlPlane(), newPerfServer(), newPerfApart(),
-		newPerf(out, terminal.New(os.Stderr, os.Getenv)))
+	root.AddCommand(newInject(), newStatus(out), newProxyConfig(out), newVersion(out),
+		newAnalyze(out), newAdvise(out), newDescribe(out), newAuthz(out), newDashboard(out), newRequest(), newSample())
+	for _, starts := range []*cobra.Command{
+		newUp(out), newServe(), newControlPlane(), newPerfServer(), newPerfApart(),
+		newPerf(out, terminal.New(os.Stderr, os.Getenv)),
+	} {
+		root.AddCommand(command.EndsItself(starts))
+	}
 	root.AddCommand(installerCommands()...)
 	command.Fit(root)
 	return root

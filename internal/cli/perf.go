@@ -71,7 +71,7 @@ func perfCommands() []perfCommand {
 func perfCapacityCommands() []perfCommand {
 	return []perfCommand{{
 		use:   "churn",
-		short: "How many sidecars of one service are borne while a share of them goes and comes",
+		short: "Capacity under pod churn: how many sidecars of one service can be served",
 		long: `A share of the sidecars goes with its pods and comes back under other addresses, so
 many each second (--rate counts both). With --churn 0 nothing goes, and endpoints are changed
 (--changes). This is the pod churn test of Azure's Istio add-on.`,
@@ -91,7 +91,7 @@ many each second (--rate counts both). With --churn 0 nothing goes, and endpoint
 		hasCapacitySearch: true,
 	}, {
 		use:   "services",
-		short: "How many sidecars of many services are borne",
+		short: "Capacity: how many sidecars of many services can be served",
 		long: `All sidecars connect, and a route is changed some times. This is the test with 1,000
 services of Azure's Istio add-on; its CPU is that of the time in which sidecars connect.`,
 		example: `  lateen perf services --services 1000 --sidecars 2000
@@ -161,7 +161,7 @@ func perfChangeCommands() []perfCommand {
 			use:   "restart",
 			short: "End the control plane under its sidecars and start it again",
 			long: `All sidecars connect; the control plane ends and is started again; they come back
-and say what they have. Told are the time until all are in sync, and the bytes.`,
+and say what they have. Reports the time until all are in sync, and the bytes sent.`,
 			example: `  lateen perf restart --services 1000 --sidecars 2000
   lateen perf restart --kubeconfig k.yaml --target istiod:15010 \
     --restart-command 'kubectl -n istio-system rollout restart deploy/istiod'`,

@@ -281,8 +281,8 @@ func TestPerfPressure(t *testing.T) {
 	cmd := newPerf(terminal.New(&out, noEnv), terminal.New(&strings.Builder{}, noEnv))
 	cmd.SetOut(&out)
 	cmd.SetArgs([]string{"pressure", "--services", "4", "--namespaces", "1", "--sidecars", "5", "--changes", "3",
-		"--rate", "0", "--sick", "2", "--crowd", "10",
-		"--storm", "500", "--runs", "1", "--calm", "20ms", "-o", "json"})
+		"--rate", "0", "--misbehaving", "2", "--mass-connect", "10",
+		"--change-rate", "500", "--runs", "1", "--calm", "20ms", "-o", "json"})
 	require.NoError(t, cmd.ExecuteContext(t.Context()))
 	var r perf.PressureReport
 	require.NoError(t, json.Unmarshal([]byte(out.String()), &r))

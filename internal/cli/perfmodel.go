@@ -34,7 +34,7 @@ func newPerfModel(out *terminal.Writer) *cobra.Command {
 		Short: "What a mesh of some size would need: replicas, memory, CPU, network",
 		Long: `Estimates what a mesh would need of Lateen, from what a sidecar, a service, a pod and
 a change were measured to cost. Each replica takes as many sidecars as it can without passing one of
-its limits; which limit asks for so many replicas is told. With --requests or --ingress it says what the
+its limits; the table names the limit that decides the number of replicas. With --requests or --ingress it says what the
 proxies take too.
 
 The constants were measured on the machine that -o json names. lateen perf constants measures those

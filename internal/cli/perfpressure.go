@@ -25,15 +25,17 @@ func newPerfPressure(out, progress *terminal.Writer) *cobra.Command {
 		Long: `Endpoints change at a steady rate, and it is measured when they arrive at sidecars
 that are well: in turn alone, and beside
 
-  others that do not read; that acknowledge late; that flood with requests (--sick of them);
-  others that connect all in the same second (--crowd of them, in a namespace of their own, which
-  sees none of the changes);
-  a storm of changes to other services (--storm a second), in one namespace and in all of them.
+  others that do not read; that acknowledge late; that flood with requests
+  (--misbehaving of them);
+  others that connect all in the same second (--mass-connect of them, in a namespace of their
+  own, which sees none of the changes);
+  an overload of changes to other services (--change-rate a second), in one namespace and in all
+  of them.
 
-Told are the times with and without, what waits for clients in the control plane and in the kernel,
+Reports the times with and without, what waits for clients in the control plane and in the kernel,
 memory and CPU.`,
 		Example: `  lateen perf pressure --sidecars 500 --runs 5
-  lateen perf pressure --beside storm --changes 600 --rate 10 --runs 1     # a storm of a minute`,
+  lateen perf pressure --beside overload --changes 600 --rate 10 --runs 1  # a minute`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.mesh.Pods == 0 {
@@ -61,14 +63,14 @@ memory and CPU.`,
 	f.mesh = load.Shape{Namespaces: 10, Services: 100}
 	f.bindMeasuring(cmd, perfDefaults{mesh: f.mesh, sidecars: 200, changes: 50, rate: 10})
 	flags := cmd.Flags()
-	flags.IntVar(&o.NumMisbehaving, "sick", 1, "how many sidecars do not read, acknowledge late, or flood")
+	flags.IntVar(&o.NumMisbehaving, "misbehaving", 1, "how many sidecars do not read, acknowledge late, or flood")
 	flags.IntVar(
 		&o.NumMassConnect,
-		"crowd",
+		"mass-connect",
 		5000,
 		"how many sidecars connect at once (each takes a file descriptor of both processes)",
 	)
-	flags.Float64Var(&o.StormRate, "storm", 10_000, "how many changes a second the storm has")
+	flags.Float64Var(&o.OverloadRate, "change-rate", 10_000, "how many changes a second the overload has")
 	flags.StringSliceVar(&beside, "beside", nil,
 		"what to measure, in this order, all if nothing is said: "+strings.Join(
 			disturbanceNames(), ", ",
@@ -82,10 +84,12 @@ memory and CPU.`,
 		return nil
 	})
 	flags.IntVar(&o.Runs, "runs", 5, "how many pairs of runs there are of each")
-	for name, number := range map[string]*int{"sick": &o.NumMisbehaving, "crowd": &o.NumMassConnect, "runs": &o.Runs} {
+	for name, number := range map[string]*int{
+		"misbehaving": &o.NumMisbehaving, "mass-connect": &o.NumMassConnect, "runs": &o.Runs,
+	} {
 		atLeast(flags, name, number, 1)
 	}
-	atLeast(flags, "storm", &o.StormRate, 1)
+	atLeast(flags, "change-rate", &o.OverloadRate, 1)
 	return cmd
 }
 

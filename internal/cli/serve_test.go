@@ -112,3 +112,18 @@ func TestExternalAuthorityNeedsAServingCertificate(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "example.com/istiod", external.ServingSigner)
 }
+
+// Whoever may forward a port to a Pod comes from its loopback address.
+func TestLoopbackIsTrustedOutsideOfPodsAlone(t *testing.T) {
+	for inPod, want := range map[string]string{"": "true", "10.96.0.1": "false"} {
+		var f clusterFlags
+		cmd := &cobra.Command{}
+		f.bind(cmd, func(name string) string {
+			if name == "KUBERNETES_SERVICE_HOST" {
+				return inPod
+			}
+			return ""
+		})
+		require.Equal(t, want, cmd.Flags().Lookup("trust-loopback").DefValue)
+	}
+}

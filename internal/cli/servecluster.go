@@ -46,8 +46,8 @@ func (f *clusterFlags) bind(cmd *cobra.Command, env func(string) string) {
 	flags.BoolVar(
 		&f.trustLoopback,
 		"trust-loopback",
-		true,
-		"believe proxies on a loopback --xds-address without a token",
+		env("KUBERNETES_SERVICE_HOST") == "", // who forwards a port to a Pod comes from its loopback
+		"believe proxies on a loopback --xds-address without a token, by default outside of a Pod",
 	)
 }
 

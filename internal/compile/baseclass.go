@@ -9,6 +9,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // Most new classes resemble a compiled one: another workload of a namespace, or workloads of
@@ -56,35 +57,25 @@ func (c *class) startFrom(builder unitBuilder, base *class, snap *state.Snapshot
 		}
 		c.problems[u] = slices.Clone(list)
 	}
-	m, _ := difference(snap, &base.key, &c.key).forClass(&base.scope, s)
-	c.stepTo(builder, m.observing(c.state, &c.scope, s), s, nil)
+	c.become(builder, &base.key, snap, s)
+}
+
+// become takes what was compiled for another class of sidecars to what the class sees itself, in
+// one snapshot. The class's scope is still that of the other.
+func (c *class) become(
+	builder unitBuilder, from *scope.Class, snap *state.Snapshot, s *scope.Scope,
+) (changed []resource.ClassState, rekeyed bool) {
+	m, _ := builder.difference(snap, from, &c.key).forClass(&c.scope, s)
+	return c.stepTo(builder, m.observing(c.state, &c.scope, s), s, nil)
 }
 
 // difference is the impact of taking one class of sidecars for another in one snapshot. forClass
 // adds what their Sidecars let in.
-func difference(snap *state.Snapshot, a, b *scope.Class) *impact {
-	m := impactOf(&state.Delta{From: snap, To: snap}, nil)
-	m.own = true
-	if a.Namespace == b.Namespace && a.Selectors == b.Selectors {
-		return m
+func (b unitBuilder) difference(snap *state.Snapshot, from, to *scope.Class) *impact {
+	m := b.noImpact(&state.Delta{From: snap, To: snap})
+	for _, k := range m.kinds {
+		k.differs(m, from, to)
 	}
-	differs := func(e model.Exports, owner string) bool {
-		return e.Visible(owner, a.Namespace) != e.Visible(owner, b.Namespace)
-	}
-	for _, n := range slices.Compact([]string{a.Namespace, b.Namespace}) {
-		if a.Namespace != b.Namespace {
-			m.addShortNames(n)
-			m.addContested(n)
-		}
-		m.addExported(n, differs)
-		for r := range snap.DestinationRulesIn(n) {
-			m.addRule(r)
-		}
-	}
-	for vs := range snap.VirtualServicesBySource() {
-		m.addRoutesAndDestinations(vs)
-	}
-	m.addSecretsOf(b.Namespace)
 	return m
 }
 
@@ -93,12 +84,12 @@ func (m *impact) addShortNames(namespace string) {
 	snap := m.delta.To
 	short := model.Host("*." + namespace + ".svc." + snap.Mesh.Domain)
 	for h := range snap.HostsUnder(short) {
-		m.hosts[h] = true
+		m.hosts.add(h, m.by)
 	}
 	for vs := range snap.VirtualServicesUnder(short) {
 		for _, h := range vs.Hosts {
 			if short.Covers(h) {
-				m.hosts[h] = true // whether a service exists or not
+				m.hosts.add(h, m.by) // whether a service exists or not
 			}
 		}
 	}
@@ -112,6 +103,18 @@ func (m *impact) addContested(namespace string) {
 		if svc.Kind == kinds.ServiceEntry && isContested(snap, svc) {
 			m.addClaimants(svc.Host)
 		}
+	}
+}
+
+// addOwnRoutes adds what the VirtualServices of a namespace route, where those for hosts of others
+// are for its own callers alone.
+func (m *impact) addOwnRoutes(namespace string) {
+	snap := m.delta.To
+	if !snap.Mesh.OwnHostsOnly {
+		return
+	}
+	for vs := range snap.VirtualServicesIn(namespace) {
+		m.addRoutes(vs)
 	}
 }
 
@@ -150,16 +153,6 @@ func (m *impact) addExported(namespace string, differs func(e model.Exports, own
 func (m *impact) addRoutesAndDestinations(vs *model.VirtualService) {
 	m.addRoutes(vs)
 	for _, h := range state.DestinationHosts(vs) {
-		m.addClaimants(h)
-	}
-}
-
-// addSecretsOf adds what depends on credentials, since each namespace has its own.
-func (m *impact) addSecretsOf(namespace string) {
-	for r := range m.delta.To.DestinationRulesWithAny() {
-		m.addRule(r)
-		for _, name := range r.Credentials() {
-			m.credentials = append(m.credentials, changedCredential{namespace: namespace, name: name})
-		}
+		m.addDestination(h)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
@@ -77,6 +78,31 @@ func TestClassFromBaseSeesItsOwnRoutes(t *testing.T) {
 	}
 }
 
+// Where routes for another namespace's host are for the callers of their own namespace alone, a
+// class that starts from a base of another namespace has its own.
+func TestClassFromBaseHasTheRoutesOfItsNamespace(t *testing.T) {
+	mesh := model.DefaultMesh()
+	mesh.OwnHostsOnly = true
+	config := state.Update{
+		Key:     source.Key{Kind: kinds.ConfigMap, Namespace: "istio-system", Name: "istio"},
+		Objects: []model.Object{&mesh},
+	}
+	for _, namespace := range []string{"a", "b"} {
+		s := aloneService("s", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP})
+		v := &model.VirtualService{
+			Meta:     aloneMeta(kinds.VirtualService, "v"),
+			ExportTo: everywhere,
+			Hosts:    []model.Host{s.Host, "nobody.test"},
+			Gateways: []string{model.Mesh},
+		}
+		v.Namespace = namespace
+		v.HTTP = []*model.HTTPRoute{{Redirect: &model.Redirect{Authority: "b.com"}}}
+		w := state.NewWriter()
+		w.Apply(append(updatesOf([]model.Object{s, v}), config))
+		requireDiffer(t, w.Snapshot(), sidecarIn("a"), sidecarIn("b"))
+	}
+}
+
 // Pods of a StatefulSet differ only in the labels that follow from their names. Where a selector
 // selects one of them, each has a class of its own.
 func TestPodsSelectedByNameHaveTheirOwnClass(t *testing.T) {
@@ -105,11 +131,17 @@ func requireClassesDiffer(t *testing.T, objects []model.Object, first, then scop
 	t.Helper()
 	w := state.NewWriter()
 	w.Apply(updatesOf(objects))
-	before := placeIn(t, w.Snapshot(), first)
+	requireDiffer(t, w.Snapshot(), first, then)
+}
+
+// requireDiffer is requireClassesDiffer in a snapshot.
+func requireDiffer(t *testing.T, in *state.Snapshot, first, then scope.Proxy) {
+	t.Helper()
+	before := placeIn(t, in, first)
 	var next resource.State
 	before.comp.Join(Facts{Proxy: then}, func(_ *Member, at Placement) { next = at.State })
 	require.NotEqual(t, dump(before.state), dump(next))
-	require.Equal(t, dump(placeIn(t, w.Snapshot(), then).state), dump(next))
+	require.Equal(t, dump(placeIn(t, in, then).state), dump(next))
 }
 
 // Proxies that differ in one setting are two classes, whoever comes first. Random lives hardly ever

@@ -94,7 +94,7 @@ func (c *class) compileChunk(builder unitBuilder, most int) {
 	now := lacks.units[:min(most, len(lacks.units))]
 	for _, u := range now {
 		builder.counts.compiled()
-		for _, slot := range builder.slots(s, u, c.reporter(builder, u)) {
+		for _, slot := range u.kind.slots(builder, s, u, c.reporter(builder, u)) {
 			e.put(slot)
 		}
 	}

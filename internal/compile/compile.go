@@ -61,10 +61,12 @@ type MemberMove struct {
 }
 
 // NewCompiler returns a Compiler that starts with an empty snapshot.
-func NewCompiler(refusals Refusals) *Compiler {
+func NewCompiler(refusals Refusals) *Compiler { return newCompiler(refusals, unitKinds()) }
+
+func newCompiler(refusals Refusals, kinds []unitKind) *Compiler {
 	return &Compiler{
 		snapshot:   state.NewWriter().Snapshot(),
-		builder:    unitBuilder{newTranslationCache(resource.NewStore(), refusals)},
+		builder:    unitBuilder{newTranslationCache(resource.NewStore(), refusals), kinds},
 		classifier: scope.NewClassifier(),
 		classes:    map[scope.Class]*class{},
 		members:    newMembers(),
@@ -76,14 +78,26 @@ func NewCompiler(refusals Refusals) *Compiler {
 // proxy. f runs before the next generation does. Tell is called before the Compiler is used.
 func (c *Compiler) Tell(f func(appeared, fixed []source.Problem)) { c.tell = f }
 
-// place finds or makes the class of a member in the present snapshot, and counts the member in it.
-func (c *Compiler) place(m *Member, stated *model.Stated) Placement {
+// seat is where a member belongs in the present snapshot.
+type seat struct {
+	proxy scope.Proxy
+	own   resource.Overlay
+	key   scope.Class
+}
+
+func (c *Compiler) seatOf(m *Member, stated *model.Stated) seat {
 	proxy, own := resolve(c.snapshot, m.facts())
-	if m.known.Proxy.Labels == proxy.Labels {
-		m.known.Proxy.Labels = proxy.Labels // the Pod record's string: no second copy is kept
-	}
 	key := c.classifier.Classify(c.snapshot, proxy)
 	key.Stated = stated
+	return seat{proxy, own, key}
+}
+
+// place finds or makes the class of a member, and counts the member in it.
+func (c *Compiler) place(m *Member, to seat) Placement {
+	if m.known.Proxy.Labels == to.proxy.Labels {
+		m.known.Proxy.Labels = to.proxy.Labels // the Pod record's string: no second copy is kept
+	}
+	key := to.key
 	cl := c.classes[key]
 	if cl == nil {
 		if cl = c.built(key); cl == nil {
@@ -92,14 +106,14 @@ func (c *Compiler) place(m *Member, stated *model.Stated) Placement {
 		}
 		c.addClass(cl)
 	}
-	at := c.variantOf(cl, nearOf(proxy, cl.placeLabels))
+	at := c.variantOf(cl, nearOf(to.proxy, cl.placeLabels))
 	cl.members++
 	at.members++
 	if m.variant != nil {
 		c.release(m.variant)
 	}
-	m.variant, m.own = at, own
-	return Placement{Class: at.id, State: at.state, Overlay: own}
+	m.variant, m.own = at, to.own
+	return Placement{Class: at.id, State: at.state, Overlay: to.own}
 }
 
 // addClass gives a new class its id and lists it.
@@ -162,10 +176,7 @@ func (c *Compiler) Advance(d *state.Delta, publish func(Step)) {
 	defer c.mu.Unlock()
 	c.snapshot = d.To
 	step := Step{Generation: d.To.Generation, Changed: c.changed}
-	m := impactOf(d, c.builder.newFastPath(d))
-	if c.namesHosts() {
-		m.addNames()
-	}
+	m := c.builder.impactOf(d, c.builder.newFastPath(d), c.namesHosts())
 	m.steps = newStepCache(m)
 	m.steps.noSharing = c.noSharing
 	rekeyed := map[*class]bool{}
@@ -179,39 +190,12 @@ func (c *Compiler) Advance(d *state.Delta, publish func(Step)) {
 		c.building.step(c.builder, m, nil)
 	}
 	m.steps.close()
-	step.Moved = c.move(d, rekeyed)
+	c.move(d, rekeyed, &step)
 	step.Appeared, step.Fixed = c.builder.problems.Flush()
 	c.sweep()
 	publish(step)
 	clear(step.Changed)
 	c.changed = step.Changed[:0]
-}
-
-// move places again the proxies whose class or place the delta may change. So it does with all
-// proxies of rekeyed classes, in which other labels of the place count than before.
-func (c *Compiler) move(d *state.Delta, rekeyed map[*class]bool) []MemberMove {
-	var moved []MemberMove
-	moves := scope.MovesOf(d)
-	touched := c.members.touched(d, moves)
-	if len(rekeyed) > 0 {
-		for m := range c.members.all() {
-			if rekeyed[m.variant.class] {
-				touched[m] = true
-			}
-		}
-	}
-	for m := range touched {
-		proxy, _ := resolve(d.To, m.facts()) // a proxy that becomes another has a changed Pod, which is in the delta
-		if !rekeyed[m.variant.class] && !moves.Affects(proxy) {
-			continue
-		}
-		before, own := m.variant, m.own
-		p := c.place(m, before.class.key.Stated)
-		if m.variant != before || m.own != own {
-			moved = append(moved, MemberMove{Member: m, Placement: p})
-		}
-	}
-	return moved
 }
 
 func (c *Compiler) problems() []source.Problem { return c.builder.problems.Current() }

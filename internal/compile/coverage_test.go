@@ -80,7 +80,7 @@ func isRare(verb meshlife.Verb, kind kinds.Kind) bool {
 // movesProxies tells whether classes depend on objects of a kind.
 func movesProxies(kind kinds.Kind) bool {
 	return !slices.Contains([]kinds.Kind{
-		kinds.Secret, kinds.EndpointSlice, kinds.Namespace, kinds.Node, kinds.ConfigMap, meshlife.KeySets,
+		kinds.Secret, kinds.EndpointSlice, kinds.Namespace, kinds.Node, meshlife.KeySets,
 		kinds.ProxyConfig,
 	}, kind)
 }

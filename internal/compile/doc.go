@@ -2,7 +2,7 @@
 // classes and their units, the memo from translation inputs to Resources, and the Compiler. The
 // Compiler takes a Snapshot and a Delta from one generation to the next at the cost of the change.
 //
-//	Snapshot + Delta ──► impact: what it may touch ──► units of each class (unitHost, …)
+//	Snapshot + Delta ──► impact: what it may touch ──► units of each class, by kind
 //	    ──► slots: one resource each, by name ──► translate, memoised ──► edits of Sets
 //	    ──► one State per class
 //

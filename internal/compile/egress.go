@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -28,7 +29,10 @@ func (m *impact) forClass(from, to *scope.Scope) (of *impact, narrow bool) {
 		return m, false
 	}
 	of = m.clone()
-	of.own = true
+	if in := cmp.Or(to.Sidecar(), from.Sidecar()); in != nil {
+		of.because(in.Key())
+	}
+	of.own, of.ownBy = true, of.by
 	of.steps = nil
 	for _, h := range changed {
 		for _, snap := range m.snapshots() {
@@ -40,10 +44,10 @@ func (m *impact) forClass(from, to *scope.Scope) (of *impact, narrow bool) {
 
 func (m *impact) clone() *impact {
 	c := *m
-	c.hosts, c.endpoints, c.virtual, c.seen =
-		maps.Clone(m.hosts), maps.Clone(m.endpoints), maps.Clone(m.virtual), maps.Clone(m.seen)
+	c.objects = slices.Clip(m.objects)
+	c.hosts, c.endpoints, c.virtual = maps.Clone(m.hosts), maps.Clone(m.endpoints), maps.Clone(m.virtual)
 	c.vips, c.aliases = maps.Clone(m.vips), maps.Clone(m.aliases)
-	c.ports = map[uint16]map[model.Host]bool{}
+	c.ports = map[uint16]causes[model.Host]{}
 	for port, hosts := range m.ports {
 		c.ports[port] = maps.Clone(hosts)
 	}
@@ -109,11 +113,12 @@ func (m *impact) addListed(snap *state.Snapshot, h model.ScopedHost) {
 // addListedRoutes adds what depends on a VirtualService that a listed host lets in. Its
 // destinations are visible because of it.
 func (m *impact) addListedRoutes(vs *model.VirtualService, h model.ScopedHost) {
-	if h.Namespace != "*" && h.Namespace != vs.Namespace || !slices.ContainsFunc(vs.Hosts, h.Host.Overlaps) {
+	overlaps := func(host model.Host) bool { return h.Overlaps(vs.Namespace, host) }
+	if !slices.ContainsFunc(vs.Hosts, overlaps) {
 		return
 	}
 	m.addRoutes(vs)
 	for _, host := range state.DestinationHosts(vs) {
-		m.addClaimants(host)
+		m.addDestination(host)
 	}
 }

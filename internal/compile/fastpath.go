@@ -21,7 +21,7 @@ type endpointFastPath struct {
 	movedLists map[*groupList]*groupList
 	varying    map[string]bool
 	// slowHosts are hosts whose classes have to be asked; nil for none.
-	slowHosts map[model.Host]bool
+	slowHosts causes[model.Host]
 	results   map[resource.Identity]*resource.Set // by the identity of what they replace
 	// last is the set that was asked for last, and lastTo its replacement. Those of the next class
 	// are mostly the same.
@@ -62,7 +62,7 @@ func (f *endpointFastPath) replaceList(host model.Host, m groupMove, g *groups) 
 		}
 		if disputed {
 			// two groups came to equal bytes: only the class knows which it means
-			f.slowHosts = withHost(f.slowHosts, host)
+			f.slowHosts = f.slowHosts.with(host, noObject)
 			continue
 		}
 		next := key

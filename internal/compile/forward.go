@@ -58,6 +58,7 @@ func (b unitBuilder) forwardSlots(s *scope.Scope, host model.Host, endpointsOnly
 		in := b.outbound(s, svc, f.port, rule)
 		in.Forwarded, in.Subset, in.SubsetPolicy = true, f.subset.Name, f.subset.Policy
 		in.Protocol, in.Gateway, in.Secured, in.Backend = model.TCP, false, false, nil // the bytes are opaque
+		in.UpgradeHTTP2 = false
 		in.Endpoints = b.dnsEndpoints(svc, f.port, f.subset.Labels.With(model.TLSModeLabel, model.TLSModeIstio))
 		if in.Resolution == model.Passthrough {
 			in.Resolution, in.ForwardProxy = model.EDS, false
@@ -98,31 +99,11 @@ func (b *serverChainBuilder) forward(f forward, rule *model.DestinationRule, sni
 	return withPolicy(chain, cluster.Effective(rule.Policy, f.subset.Policy, nil, f.port.Port))
 }
 
-// addForwarded adds the hosts to which a server of a Gateway forwards connections.
-func addForwarded(s *scope.Scope, server *model.GatewayServer, units map[unit]bool) {
-	for host := range s.HostsForwardedBy(server) {
-		units[unit{kind: unitHost, host: host}] = true
-	}
-}
-
-// addForwardingPorts adds the gateway's ports that forward connections to hosts which the delta
-// touches.
-func (m *impact) addForwardingPorts(s *scope.Scope, units map[unit]bool) {
-	for sv := range s.ForwardingServers() {
-		if m.touches(sv.Hosts) {
-			units[unit{kind: unitGateway, port: s.BoundPort(sv.Port)}] = true
+// eachForwarded calls f with the hosts to which a Gateway forwards connections.
+func eachForwarded(s *scope.Scope, g *model.Gateway, f func(model.Host)) {
+	for i := range g.Servers {
+		for host := range s.HostsForwardedBy(&g.Servers[i]) {
+			f(host)
 		}
 	}
-}
-
-// touches reports whether the delta touches one of the hosts.
-func (m *impact) touches(hosts []model.ScopedHost) bool {
-	for touched := range m.hosts {
-		for _, h := range hosts {
-			if h.Host.Covers(touched) {
-				return true
-			}
-		}
-	}
-	return false
 }

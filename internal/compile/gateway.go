@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
@@ -19,7 +18,7 @@ func serversOn(s *scope.Scope, port uint16) []server {
 	on := s.ServersOn(port)
 	found := make([]server, 0, len(on))
 	for _, of := range on {
-		found = append(found, server{of.Gateway, of.Index, &of.Gateway.Servers[of.Index]})
+		found = append(found, serverAt(of.Gateway, of.Index))
 	}
 	return found
 }
@@ -29,6 +28,8 @@ type server struct {
 	index   int // in the Gateway
 	*model.GatewayServer
 }
+
+func serverAt(g *model.Gateway, index int) server { return server{g, index, &g.Servers[index]} }
 
 func (sv server) is(o server) bool { return sv.gateway == o.gateway && sv.index == o.index }
 
@@ -51,22 +52,48 @@ func (sv server) tableOn(port uint16) string {
 
 func (sv server) name() string { return sv.gateway.Namespace + "/" + sv.gateway.Name }
 
+// lists reports whether a host is one of the server's as they are written.
+func (sv server) lists(host model.Host) bool {
+	return slices.ContainsFunc(sv.Hosts, func(h model.ScopedHost) bool { return h.Host == host })
+}
+
+// covers reports whether one of the server's hosts covers a host.
+func (sv server) covers(host model.Host) bool { return coversHost(sv.Hosts, host) }
+
+func coversHost(hosts []model.ScopedHost, host model.Host) bool {
+	return slices.ContainsFunc(hosts, func(h model.ScopedHost) bool { return h.Host.Covers(host) })
+}
+
 // redirects reports whether the server answers requests for this host of its own with a redirect to
 // https.
 func (sv server) redirects(host model.Host) bool {
-	return sv.Redirect && slices.ContainsFunc(sv.Hosts, func(h model.ScopedHost) bool { return h.Host == host })
+	return sv.Redirect && sv.lists(host)
+}
+
+// redirectPorts returns the port of the server that redirects a host to https, and that of its
+// Gateway's server with TLS for the host: 0 if there is none, and 443 before others. Only Gateways
+// count that give the host a virtual host here: a change of one compiles that again.
+func redirectPorts(servers []server, owners []bound, host model.Host) (from, to uint16) {
+	for _, sv := range servers {
+		isBound := slices.ContainsFunc(owners, func(o bound) bool { return slices.Contains(o.at.gateways, sv.name()) })
+		if !sv.redirects(host) && (!isBound || !sv.Redirect || !sv.covers(host)) {
+			continue
+		}
+		for i := range sv.gateway.Servers {
+			o := &sv.gateway.Servers[i]
+			if o.HasTLS() && coversHost(o.Hosts, host) && (to == 0 || o.Port == 443) {
+				to = o.Port
+			}
+		}
+		return sv.Port, to
+	}
+	return 0, 0
 }
 
 // keeps reports whether requests for a host are the server's, even if it has no routes: those of a
 // wider listener of the Gateway API are not for them. They are answered with 404.
 func (sv server) keeps(host model.Host) bool {
 	return sv.gateway.Kind == kinds.KubernetesGateway && host != "*" && sv.Hosts[0].Host == host
-}
-
-// misdirects reports whether a request for a host is for another server of the port.
-func (sv server) misdirects(host model.Host) bool {
-	_, found := slices.BinarySearch(sv.Misdirected, host)
-	return found
 }
 
 // commonHost returns the host that a VirtualService's host and one of the server's have in common:
@@ -113,7 +140,7 @@ func (b unitBuilder) gatewaySlots(s *scope.Scope, port uint16, report func(sourc
 		Common:      b.common(s, model.ClientMode),
 	}
 	if open.http {
-		in.RouteTable = plaintextTable(port)
+		in.RouteTable, in.GRPCWeb = plaintextTable(port), open.grpcWeb
 	}
 	return append(slots, slot{
 		typ:  resource.Listener,
@@ -132,13 +159,13 @@ func (b unitBuilder) gatewayHostSlots(s *scope.Scope, u unit) []slot {
 	owners := boundRoutes(s, servers, host)
 	redirect := slices.ContainsFunc(servers, func(sv server) bool { return sv.redirects(host) }) ||
 		slices.ContainsFunc(owners, func(o bound) bool { return o.redirect })
-	keeps := slices.ContainsFunc(servers, func(sv server) bool { return sv.keeps(host) })
-	misdirected := false
-	if len(owners) == 0 && !redirect && !keeps {
-		misdirected = slices.ContainsFunc(servers, func(sv server) bool { return sv.misdirects(host) })
-		if !misdirected {
-			return nil
-		}
+	keeps := slices.ContainsFunc(servers, func(sv server) bool { return sv.keeps(host) }) || keepsBeside(s, u, servers)
+	belongsElsewhere, misdirected := misdirection(s, u, servers)
+	switch {
+	case misdirected:
+		owners, redirect = nil, false
+	case belongsElsewhere, len(owners) == 0 && !redirect && !keeps:
+		return nil
 	}
 	called := port
 	if len(owners) > 0 {
@@ -148,7 +175,11 @@ func (b unitBuilder) gatewayHostSlots(s *scope.Scope, u unit) []slot {
 	return []slot{{typ: resource.VirtualHost, table: u.table, name: name, get: func() *resource.Resource {
 		in := b.vhostInput(s, gatewayRoutes(s, owners), route.Target{}, called)
 		in.Domains = b.domains.List([]string{string(host)})
-		in.RequireTLS, in.Misdirected = redirect, misdirected
+		in.RequireTLS, in.Misdirected, in.Strangers = redirect, misdirected, true
+		if redirect {
+			in.Port, in.SecurePort = redirectPorts(servers, owners, host)
+		}
+		in.GRPCWeb = slices.ContainsFunc(owners, func(o bound) bool { return o.grpcWeb })
 		return b.vhosts.get(vhostKey{table: u.table, name: name, in: in})
 	}}}
 }
@@ -159,10 +190,11 @@ type bound struct {
 	vs       *model.VirtualService
 	at       entryPoint
 	redirect bool // to https, as one of the servers says
+	grpcWeb  bool // one of the servers speaks gRPC-Web
 }
 
 // boundRoutes returns the VirtualServices that give a gateway's virtual host its routes, in the
-// total order.
+// total order. One without a route for these servers leaves the host to a wider one.
 func boundRoutes(s *scope.Scope, servers []server, host model.Host) []bound {
 	var owners []bound
 	seen := map[*model.VirtualService]bool{}
@@ -171,7 +203,7 @@ func boundRoutes(s *scope.Scope, servers []server, host model.Host) []bound {
 			if seen[vs] || !s.IsExported(vs.ExportTo, vs.Namespace) {
 				continue
 			}
-			if b := boundAt(servers, vs, pattern, host); len(b.at.gateways) > 0 {
+			if b := boundAt(servers, vs, pattern, host); len(b.at.gateways) > 0 && routesHTTP(s, vs, b.at) {
 				seen[vs] = true
 				owners = append(owners, b)
 			}
@@ -197,76 +229,7 @@ func boundAt(servers []server, vs *model.VirtualService, pattern, host model.Hos
 			b.at.gateways = append(b.at.gateways, vs.Gateways...) // the server may be another Ingress's
 		}
 		b.redirect = b.redirect || sv.Redirect
+		b.grpcWeb = b.grpcWeb || sv.Protocol == model.GRPCWeb
 	}
 	return b
-}
-
-// gatewayUnits returns all units of a gateway's ports, and its unitOwn.
-func gatewayUnits(s *scope.Scope) []unit {
-	units := map[unit]bool{{kind: unitOwn}: true}
-	for g := range s.Gateways() {
-		addGateway(s, g, units)
-	}
-	return sortedUnits(units)
-}
-
-// addGateway adds the units that a Gateway gives to a class: its ports, the secrets that it names,
-// and the virtual hosts of its servers and of its VirtualServices.
-func addGateway(s *scope.Scope, g *model.Gateway, units map[unit]bool) {
-	for i := range g.Servers {
-		sv := server{gateway: g, index: i, GatewayServer: &g.Servers[i]}
-		port := s.BoundPort(sv.Port)
-		units[unit{kind: unitGateway, port: port}] = true
-		addForwarded(s, sv.GatewayServer, units)
-		if table := sv.tableOn(port); table != "" {
-			for _, h := range sv.Hosts {
-				// a redirect needs no routes
-				units[unit{kind: unitGatewayHost, port: port, table: table, host: h.Host}] = true
-			}
-			for _, host := range sv.Misdirected {
-				units[unit{kind: unitGatewayHost, port: port, table: table, host: host}] = true
-			}
-		}
-	}
-	for _, name := range g.Credentials() {
-		units[secretUnit(name)] = true
-	}
-	for vs := range s.VirtualServicesAt(g.Namespace + "/" + g.Name) {
-		addBound(s, g, vs, units)
-	}
-	if g.Kind == kinds.Ingress {
-		addIngressesUnder(s, g, units)
-	}
-}
-
-// addBound adds the units that a VirtualService may have at a Gateway: virtual hosts, and ports
-// whose connections it routes.
-func addBound(s *scope.Scope, g *model.Gateway, vs *model.VirtualService, units map[unit]bool) {
-	for i := range g.Servers {
-		sv := server{gateway: g, index: i, GatewayServer: &g.Servers[i]}
-		if !sv.binds(vs) {
-			continue
-		}
-		port := s.BoundPort(sv.Port)
-		table := sv.tableOn(port)
-		if table == "" {
-			units[unit{kind: unitGateway, port: port}] = true
-			continue
-		}
-		for _, host := range vs.Hosts {
-			for _, h := range sv.Hosts {
-				if h.Host.Covers(host) || host.Covers(h.Host) {
-					narrower := host
-					if !h.Host.Covers(host) {
-						narrower = h.Host
-					}
-					units[unit{kind: unitGatewayHost, port: port, table: table, host: narrower}] = true
-				}
-			}
-		}
-	}
-}
-
-func sortedUnits(units map[unit]bool) []unit {
-	return slices.SortedFunc(maps.Keys(units), compareUnits)
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/manifest"
 	"github.com/lateen-mesh/lateen/internal/testkit/golden"
+	"github.com/lateen-mesh/lateen/internal/translate/pb"
 	"github.com/lateen-mesh/lateen/internal/translate/translatetest"
 	"github.com/lateen-mesh/lateen/internal/xds/nametable"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
@@ -145,6 +146,9 @@ func describe(t *testing.T, out *strings.Builder, p compile.Placement) {
 				fmt.Fprintln(out)
 				if bytes.Contains(body, []byte("extensions.filters.http.rbac")) {
 					fmt.Fprintln(out, "  refuses")
+				}
+				if bytes.Contains(body, []byte("extensions.filters.http.grpc_web")) {
+					fmt.Fprintln(out, "  gRPC-Web")
 				}
 				for _, c := range l.GetFilterChains() {
 					fmt.Fprintf(out, "  chain %s%s%s\n", c.GetName(), chainText(c.GetFilterChainMatch()), leadsTo(t, c))
@@ -298,8 +302,8 @@ func describeRoutes(out *strings.Builder, rc *routev3.RouteConfiguration) {
 	)
 	for _, v := range vhosts {
 		fmt.Fprintf(out, "  %s\n    %s\n", v.GetName(), strings.Join(v.GetDomains(), " "))
-		if v.GetRequireTls() == routev3.VirtualHost_ALL {
-			fmt.Fprintln(out, "    redirects to https")
+		if v.GetTypedPerFilterConfig()[pb.GRPCWebFilter] != nil {
+			fmt.Fprintln(out, "    gRPC-Web")
 		}
 		for _, r := range v.GetRoutes() {
 			fmt.Fprintf(out, "    %s -> %s\n", matchText(r.GetMatch()), actionText(r))

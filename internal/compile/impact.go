@@ -1,33 +1,41 @@
 package compile
 
 import (
-	"cmp"
-	"maps"
 	"slices"
+	"strings"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/source"
 )
 
 // impact is what a delta may touch in any class. It is found once per delta, at the cost of the
-// delta.
+// delta: each kind of unit marks what its units read. What is marked goes with its cause.
 type impact struct {
+	kinds    []unitKind
 	delta    *state.Delta
 	fastPath *endpointFastPath
 	steps    *stepCache // nil where the impact is of one class alone
-	hosts    map[model.Host]bool
+	// anyNames says that a class has names, which others need not be looked for.
+	anyNames bool
+
+	objects []source.Key // the causes; the first stands for noObject
+	by      cause        // of what is added now
+
+	hosts causes[model.Host]
 	// endpoints are hosts of which only endpoints changed, and which the fast path leaves to the
 	// classes.
-	endpoints   map[model.Host]bool
-	ports       map[uint16]map[model.Host]bool // of TCP listeners, with the hosts that touch them
-	vips        map[unit]bool                  // unitVIP
-	names       map[model.Host]bool            // unitName, of which only endpoints changed; nil for none
-	aliases     map[model.Host]bool            // what addAliases has added; nil for nothing
-	own         bool                           // unitOwn
+	endpoints   causes[model.Host]
+	ports       map[uint16]causes[model.Host] // of TCP listeners, with the hosts that touch them
+	vips        causes[unit]                  // of vipKind
+	names       causes[model.Host]            // of nameKind, of which only endpoints changed; nil for none
+	aliases     causes[model.Host]            // what addAliases has added; nil for nothing
+	own         bool                          // of ownKind
+	ownBy       cause
 	credentials []changedCredential
-	virtual     map[*model.VirtualService]bool
-	seen        map[*model.VirtualService]bool
+	virtual     causes[*model.VirtualService]
 	// observes says that calls of the class are logged or traced otherwise than before, so that all
 	// its listeners are compiled again.
 	observes bool
@@ -38,67 +46,29 @@ type impact struct {
 	noUnits bool
 }
 
-func impactOf(d *state.Delta, f *endpointFastPath) *impact {
-	m := &impact{
-		delta:     d,
-		fastPath:  f,
-		hosts:     map[model.Host]bool{},
-		endpoints: map[model.Host]bool{},
-		ports:     map[uint16]map[model.Host]bool{},
-		vips:      map[unit]bool{},
-		virtual:   map[*model.VirtualService]bool{},
-		seen:      map[*model.VirtualService]bool{},
-	}
-	for _, p := range d.Services {
-		for _, svc := range []*model.Service{p.Old, p.New} {
-			if svc != nil {
-				m.addClaimants(svc.Host)
-			}
-		}
-	}
-	for _, p := range d.VirtualServices {
-		for _, vs := range []*model.VirtualService{p.Old, p.New} {
-			if vs != nil {
-				m.addRoutes(vs)
-			}
-		}
-		for _, h := range seenOtherwise(p) {
-			m.addClaimants(h) // a route makes its destination visible
-		}
-	}
-	for _, p := range d.DestinationRules {
-		for _, r := range []*model.DestinationRule{p.Old, p.New} {
-			if r != nil {
-				m.addRule(r)
-			}
-		}
-	}
-	for _, p := range d.BackendPolicies {
-		m.addClaimants(p.Either().Host)
-	}
-	if slices.ContainsFunc(d.Gateways, presentsOtherwise) {
-		m.addBackendPolicies()
-	}
-	for _, e := range d.Endpoints {
-		m.addEndpointChange(e)
-	}
-	for _, a := range d.Accounts {
-		m.hosts[a.Host] = true // the identities that callers accept
-	}
-	for _, p := range d.Credentials {
-		m.addCredential(p.Either())
+// impactOf returns the impact of a delta. names says whether any class has names.
+func (b unitBuilder) impactOf(d *state.Delta, f *endpointFastPath, names bool) *impact {
+	m := b.noImpact(d)
+	m.fastPath, m.anyNames = f, names
+	for _, k := range m.kinds {
+		k.mark(m)
 	}
 	m.noUnits, m.mayObserve = m.touchesNoUnit(), m.touchesReceivers()
 	return m
 }
 
-// withHost adds a host to a set that stays nil where most steps have no such host.
-func withHost(set map[model.Host]bool, host model.Host) map[model.Host]bool {
-	if set == nil {
-		set = map[model.Host]bool{}
+// noImpact returns an impact in which nothing is marked.
+func (b unitBuilder) noImpact(d *state.Delta) *impact {
+	return &impact{
+		kinds:     b.kinds,
+		delta:     d,
+		objects:   []source.Key{{}},
+		hosts:     causes[model.Host]{},
+		endpoints: causes[model.Host]{},
+		ports:     map[uint16]causes[model.Host]{},
+		vips:      causes[unit]{},
+		virtual:   causes[*model.VirtualService]{},
 	}
-	set[host] = true
-	return set
 }
 
 // seenOtherwise returns the destinations whose visibility a changed VirtualService may change. If
@@ -135,28 +105,12 @@ func (m *impact) hasSameServices(snap *state.Snapshot) bool {
 // addClaimants adds a host whose claimants changed, or which may become visible or invisible, with
 // all that depends on it.
 func (m *impact) addClaimants(host model.Host) {
-	m.hosts[host] = true
+	m.hosts.add(host, m.by)
 	for _, snap := range m.snapshots() {
 		m.addPortsOf(snap, host)
 	}
 	m.addRoutesTo(host)
 	m.addAliases(host)
-}
-
-// addAliases adds the other names of a host (Services of type ExternalName): calls to them go to
-// its service, by its routes.
-func (m *impact) addAliases(host model.Host) {
-	for _, snap := range m.snapshots() {
-		if !snap.HasAliases() {
-			continue
-		}
-		for svc := range snap.AliasesOf(host) {
-			if !m.aliases[svc.Host] {
-				m.aliases = withHost(m.aliases, svc.Host)
-				m.addClaimants(svc.Host)
-			}
-		}
-	}
 }
 
 // addRoutesTo adds the routes that name a host as their destination. They depend on its ports and
@@ -171,19 +125,18 @@ func (m *impact) addRoutesTo(host model.Host) {
 
 // addRoutes adds what a VirtualService routes.
 func (m *impact) addRoutes(vs *model.VirtualService) {
-	if m.seen[vs] {
+	if m.virtual.has(vs) {
 		return
 	}
-	m.seen[vs] = true
-	m.virtual[vs] = true
+	m.virtual.add(vs, m.by)
 	if !slices.Contains(vs.Gateways, model.Mesh) {
 		return // the virtual hosts of gateways are units of their own, and no service's host takes part
 	}
 	for _, pattern := range vs.Hosts {
-		m.hosts[pattern] = true
+		m.hosts.add(pattern, m.by)
 		for _, snap := range m.snapshots() {
 			for host := range snap.HostsUnder(pattern) {
-				m.hosts[host] = true
+				m.hosts.add(host, m.by)
 				m.addAliases(host)
 				// even without TCP routes of its own it may take the place of one that has them
 				m.addPortsOf(snap, host)
@@ -197,11 +150,20 @@ func (m *impact) addRoutes(vs *model.VirtualService) {
 func (m *impact) addPortsOf(snap *state.Snapshot, host model.Host) {
 	for svc := range snap.Claims(host) {
 		for _, p := range svc.Ports {
-			if needsTCPListener(p.Protocol) {
+			if needsTCPListener(p.Protocol) || p.Protocol == model.GRPCWeb {
 				m.addPort(p.Port, host)
 			}
 			m.addVIPsOf(snap, svc, p)
 		}
+		if svc.IsCalledByPod() {
+			m.addVIPs(podUnits(svc, snap.Endpoints(svc)))
+		}
+	}
+}
+
+func (m *impact) addVIPs(units []unit) {
+	for _, u := range units {
+		m.vips.add(u, m.by)
 	}
 }
 
@@ -210,20 +172,20 @@ func (m *impact) addPortsOf(snap *state.Snapshot, host model.Host) {
 func (m *impact) addVIPsOf(snap *state.Snapshot, svc *model.Service, p model.ServicePort) {
 	for _, address := range svc.VIPs() {
 		if needsTCPListener(p.Protocol) {
-			m.vips[vipUnit(address, p.Port)] = true
+			m.vips.add(vipUnit(address, p.Port), m.by)
 			continue
 		}
 		for other := range snap.ServicesAt(address, p.Port) {
-			m.hosts[other.Host] = true
+			m.hosts.add(other.Host, m.by)
 		}
 	}
 }
 
 func (m *impact) addPort(port uint16, host model.Host) {
 	if m.ports[port] == nil {
-		m.ports[port] = map[model.Host]bool{}
+		m.ports[port] = causes[model.Host]{}
 	}
-	m.ports[port][host] = true
+	m.ports[port].add(host, m.by)
 }
 
 // presentsOtherwise reports whether the certificate that proxies present to servers may be another
@@ -255,36 +217,27 @@ func (m *impact) addRule(r *model.DestinationRule) {
 	}
 }
 
-// addEndpointChange adds a host whose endpoints changed, unless the fast path has taken the change.
+// addEndpointChange adds a host whose endpoints changed, where more than these depends on them.
 func (m *impact) addEndpointChange(e state.EndpointChange) {
-	if e.From.IsEmpty() != e.To.IsEmpty() && m.calledByName(e.Host) {
+	switch {
+	case e.From.IsEmpty() != e.To.IsEmpty() && m.calledByName(e.Host):
+		m.because(endpointsOf(e))
 		m.addClaimants(e.Host)
-		return
+	case !e.From.TakesTLSLike(e.To) && m.isCalledAsItIs(e.Host):
+		m.hosts.add(e.Host, m.because(endpointsOf(e))) // its clusters are in mutual TLS of the mesh, or not
 	}
-	if m.fastPath.slowHosts[e.Host] {
-		m.endpoints[e.Host] = true
-	}
-	m.addPodsPorts(e.Host)
 }
 
-// addPodsPorts adds the TLS ports of headless services, whose listeners have the addresses of pods
-// (chainBuilder.addPods).
-func (m *impact) addPodsPorts(host model.Host) {
-	for _, snap := range m.snapshots() {
-		if m.hasSameServices(snap) {
-			continue
-		}
-		for svc := range snap.Claims(host) {
-			if !svc.Headless {
-				continue
-			}
-			for _, p := range svc.Ports {
-				if p.Protocol == model.TLS {
-					m.addPort(p.Port, host)
-				}
-			}
-		}
+// endpointsOf returns the service whose endpoints changed.
+func endpointsOf(e state.EndpointChange) source.Key { return serviceKey(e.Host, e.Namespace, e.Entry) }
+
+// serviceKey returns the object that has a host: a ServiceEntry, or a Service if entry is empty.
+func serviceKey(host model.Host, namespace, entry string) source.Key {
+	if entry != "" {
+		return source.Key{Kind: kinds.ServiceEntry, Namespace: namespace, Name: entry}
 	}
+	name, _, _ := strings.Cut(string(host), ".")
+	return source.Key{Kind: kinds.Service, Namespace: namespace, Name: name}
 }
 
 // calledByName reports whether a host may belong to a service that is called by its endpoints, or
@@ -317,96 +270,14 @@ func (m *impact) touchesNoUnit() bool {
 	rest.Workloads, rest.Nodes = nil, nil    // they move proxies from class to class
 	rest.Endpoints, rest.Accounts = nil, nil // their hosts are in m
 	rest.GatewayAPIStatuses = nil            // they are for people
-	return rest.IsEmpty() && !m.own && len(m.hosts)+len(m.endpoints)+len(m.ports)+len(m.vips) == 0
+	return rest.IsEmpty() && !m.own && len(m.hosts)+len(m.endpoints)+len(m.ports)+len(m.vips)+len(m.names) == 0
 }
 
-// units returns the units of a class that the delta may touch, sorted.
-func (m *impact) units(from, to *scope.Scope) []unit {
-	units := map[unit]bool{}
-	for h := range m.hosts {
-		units[unit{kind: unitHost, host: h}] = true
-		for _, full := range aliasOf(to, h) {
-			if !m.hosts[full] && to.HasHost(full) {
-				units[unit{kind: unitHost, host: full}] = true
-			}
-		}
+// units returns the units of a class that the delta may touch, sorted, and their causes.
+func (m *impact) units(from, to *scope.Scope) ([]unit, causes[unit]) {
+	found := causes[unit]{}
+	for _, k := range m.kinds {
+		k.touched(m, from, to, found)
 	}
-	for h := range m.endpoints {
-		if !m.hosts[h] {
-			units[unit{kind: unitEndpoints, host: h}] = true
-		}
-	}
-	if to.Intercepts() {
-		maps.Copy(units, m.vips)
-	}
-	m.addNameUnits(from, to, units)
-	m.addSecretUnits(to, units)
-	if m.own || m.policiesChanged(from, to) {
-		units[unit{kind: unitOwn}] = true
-	}
-	if to.Type() == scope.Sidecar {
-		return sortedUnits(units)
-	}
-	m.addGatewayUnits(from, units)
-	m.addGatewayUnits(to, units)
-	m.addForwardingPorts(to, units)
-	m.addPortsWithCredentials(to, units)
-	if m.policiesChanged(from, to) {
-		for g := range to.Gateways() {
-			for i := range g.Servers {
-				units[unit{kind: unitGateway, port: to.BoundPort(g.Servers[i].Port)}] = true
-			}
-		}
-	}
-	return sortedUnits(units)
-}
-
-// policiesChanged reports whether a policy of the class changed: they decide which calls it
-// accepts, and how these are observed.
-func (m *impact) policiesChanged(from, to *scope.Scope) bool {
-	return m.observes || anyOf(m.delta.AuthorizationPolicies, from.HasAuthorizationPolicy, to.HasAuthorizationPolicy) ||
-		anyOf(m.delta.PeerAuthentications, from.HasPeerAuthentication, to.HasPeerAuthentication) ||
-		anyOf(m.delta.RequestAuthentications, from.HasRequestAuthentication, to.HasRequestAuthentication) ||
-		anyOf(m.delta.KeySets, from.UsesKeySet, to.UsesKeySet)
-}
-
-// anyOf reports whether one of the changed objects was there for a class, or is.
-func anyOf[T any](changed []state.Pair[T], was, is func(*T) bool) bool {
-	return slices.ContainsFunc(changed, func(p state.Pair[T]) bool {
-		return p.Old != nil && was(p.Old) || p.New != nil && is(p.New)
-	})
-}
-
-// addGatewayUnits adds what changed Gateways and VirtualServices touch in a gateway class.
-func (m *impact) addGatewayUnits(s *scope.Scope, units map[unit]bool) {
-	for _, p := range m.delta.Gateways {
-		for _, g := range []*model.Gateway{p.Old, p.New} {
-			if g != nil && s.Applies(g) {
-				addGateway(s, g, units)
-				m.addGatewayHosts(s, g, units)
-			}
-		}
-	}
-	for vs := range m.virtual {
-		for g := range gatewaysOf(s, vs) {
-			addBound(s, g, vs, units)
-		}
-	}
-}
-
-// addGatewayHosts adds the destinations behind a changed Gateway: a gateway sees what its routes
-// lead to.
-func (m *impact) addGatewayHosts(s *scope.Scope, g *model.Gateway, units map[unit]bool) {
-	for vs := range s.VirtualServicesAt(g.Namespace + "/" + g.Name) {
-		for _, h := range state.DestinationHosts(vs) {
-			units[unit{kind: unitHost, host: h}] = true
-		}
-	}
-}
-
-func compareUnits(a, b unit) int {
-	return cmp.Or(
-		cmp.Compare(a.kind, b.kind), cmp.Compare(a.host, b.host), cmp.Compare(a.port, b.port),
-		cmp.Compare(a.table, b.table), cmp.Compare(a.name, b.name),
-	)
+	return found.sortedBy(compareUnits), found
 }

@@ -2,14 +2,12 @@ package compile
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 	"strings"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
-	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/translate/route"
 )
 
@@ -23,38 +21,21 @@ func (sv server) binds(vs *model.VirtualService) bool {
 		sv.TLS != nil && sv.gateway.Kind == kinds.Ingress && vs.Kind == kinds.Ingress
 }
 
-// gatewaysOf yields the Gateways of the class whose servers may take the routes of a
+// eachGatewayOf calls f with the Gateways of the class whose servers may take the routes of a
 // VirtualService, some of them twice.
-func gatewaysOf(s *scope.Scope, vs *model.VirtualService) iter.Seq[*model.Gateway] {
-	return func(yield func(*model.Gateway) bool) {
-		for _, name := range vs.Gateways {
-			if g := s.Gateway(name); g != nil && s.Applies(g) && !yield(g) {
-				return
-			}
-		}
-		if vs.Kind != kinds.Ingress {
-			return
-		}
-		for g := range s.Gateways() {
-			if g.Kind == kinds.Ingress && !yield(g) {
-				return
-			}
+func eachGatewayOf(s *scope.Scope, vs *model.VirtualService, f func(*model.Gateway)) {
+	for _, name := range vs.Gateways {
+		if g := s.Gateway(name); g != nil && s.Applies(g) {
+			f(g)
 		}
 	}
-}
-
-// addIngressesUnder adds the hosts of other Ingresses that stand below a wildcard of an Ingress's
-// servers with TLS. A plain host of a server is a unit whoever has its routes.
-func addIngressesUnder(s *scope.Scope, g *model.Gateway, units map[unit]bool) {
-	isWide := func(h model.ScopedHost) bool { return h.Host.IsWildcard() }
-	wide := slices.ContainsFunc(g.Servers, func(sv model.GatewayServer) bool {
-		return sv.TLS != nil && slices.ContainsFunc(sv.Hosts, isWide)
-	})
-	if !wide {
+	if vs.Kind != kinds.Ingress {
 		return
 	}
-	for vs := range s.VirtualServicesAt(state.AnyIngress) {
-		addBound(s, g, vs, units)
+	for g := range s.Gateways() {
+		if g.Kind == kinds.Ingress {
+			f(g)
+		}
 	}
 }
 

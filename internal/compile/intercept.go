@@ -19,12 +19,13 @@ import (
 // An intercepted connection comes to virtualOutbound, which gives it to the listener for its
 // destination:
 //
-//	<virtual IP>_<port>  unitVIP   for the service with that address, if its bytes need not be
-//	                               HTTP. A port that does not say has a table of its own for
-//	                               requests, "<host>:<port>".
-//	0.0.0.0_<port>       unitPort  requests to all HTTP services on the port go by their Host header
-//	                               and the table "<port>". Other bytes go to services without a
-//	                               virtual IP, or else onward.
+//	<address>_<port>  vipKind   for the service with that virtual IP, or with a pod of that address
+//	                            if it is called by pod, and if its bytes need not be HTTP. A port
+//	                            that does not say has a table of its own for requests,
+//	                            "<host>:<port>".
+//	0.0.0.0_<port>    port.go   requests to all HTTP services on the port go by their Host header
+//	                            and the table "<port>". Other bytes go to services that have no
+//	                            address, or else onward.
 //
 // A port has requests as long as its table has virtual hosts.
 
@@ -94,10 +95,10 @@ func undeclaredPorts(s *scope.Scope, port uint16) listener.Undeclared {
 }
 
 // interceptedVhost returns a host's virtual host in the table of its port. A port that does not say
-// what it speaks, of a service with a virtual IP, has a table of its own that takes any Host
+// what it speaks, of a service with addresses, has a table of its own that takes any Host
 // header.
 func (b unitBuilder) interceptedVhost(s *scope.Scope, h hostPort) []slot {
-	if h.svc != nil && s.HasVIP(h.svc) {
+	if h.svc != nil && (s.HasVIP(h.svc) || h.svc.IsCalledByPod()) {
 		if p, _ := h.svc.Port(h.port); p.Protocol == model.Auto {
 			if h.svc.Host != h.host {
 				return nil // connections to its address have the service's own table, whatever they call it
@@ -157,35 +158,13 @@ func atVIP(s *scope.Scope, address string, port uint16, speaks func(model.Protoc
 	return nil
 }
 
-func vipUnit(address string, port uint16) unit {
-	return unit{kind: unitVIP, host: model.Host(address), port: port}
-}
-
-// vipUnits returns the units for the virtual IPs of a service.
-func vipUnits(s *scope.Scope, svc *model.Service) []unit {
-	if !s.Intercepts() {
-		return nil
-	}
-	var units []unit
-	for _, p := range svc.Ports {
-		if needsTCPListener(p.Protocol) {
-			for _, address := range s.VIPs(svc) {
-				units = append(units, vipUnit(address, p.Port))
-			}
-		}
-	}
-	return units
-}
-
-func sortedUnique(units []unit) []unit {
-	slices.SortFunc(units, compareUnits)
-	return slices.Compact(units)
-}
-
-// vipSlots returns the listener of a virtual IP and a port, for the first service that has them.
-// Others are reported.
+// vipSlots returns the listener of an address and a port, for the first service that has them as a
+// virtual IP, or else as those of a pod. Others with the virtual IP are reported.
 func (b unitBuilder) vipSlots(s *scope.Scope, u unit, report func(source.Problem)) []slot {
 	address, owner := string(u.host), atVIP(s, string(u.host), u.port, needsTCPListener)
+	if owner == nil {
+		owner = ofPod(s, address, u.port)
+	}
 	if owner == nil {
 		return nil
 	}
@@ -204,7 +183,11 @@ func (b unitBuilder) vipSlots(s *scope.Scope, u unit, report func(source.Problem
 	chains := b.chainsOn(s, u.port)
 	switch p.Protocol {
 	case model.TLS:
-		chains.addTLS(owner)
+		if owner.IsCalledByPod() { // whichever name a client asks for: the pod is in the address
+			chains.addTLSRoutes(owner)
+		} else {
+			chains.addTLS(owner)
+		}
 		chains.found = append(chains.found, chains.directChain(owner, nil))
 	case model.Auto:
 		in.RouteTable = hostPort{host: owner.Host, port: u.port}.name()
@@ -236,11 +219,7 @@ func vipConflict(svc *model.Service, u unit, owner *model.Service) source.Proble
 func (b unitBuilder) interceptedSlots(s *scope.Scope, port uint16, owner *model.Service, requests bool) []slot {
 	chains := b.chainsOn(s, port)
 	for svc := range s.ServicesByPortMatch(port, state.MatchSNI) {
-		switch seen, p := onPort(s, svc.Host, port); {
-		case seen != svc:
-		case svc.Headless:
-			chains.addPods(svc, p)
-		default:
+		if seen, _ := onPort(s, svc.Host, port); seen == svc {
 			chains.addTLS(svc)
 		}
 	}
@@ -262,6 +241,9 @@ func (b unitBuilder) interceptedSlots(s *scope.Scope, port uint16, owner *model.
 	}
 	if requests {
 		in.RouteTable = portText(port)
+		for svc := range s.ServicesByPortMatch(port, state.MatchGRPCWeb) {
+			in.GRPCWeb = in.GRPCWeb || speaksGRPCWeb(s, svc.Host, port)
+		}
 	}
 	return []slot{{typ: resource.Listener, name: in.Name, get: func() *resource.Resource {
 		in.Chains = b.chains.List(chains.found)

@@ -70,7 +70,7 @@ func (c *Compiler) tryJoin(
 		return false
 	}
 	c.members.add(m)
-	placed(m, c.place(m, stated))
+	placed(m, c.place(m, c.seatOf(m, stated)))
 	if c.tell != nil {
 		c.tell(c.builder.problems.Flush())
 	}
@@ -79,9 +79,7 @@ func (c *Compiler) tryJoin(
 
 // keyOf returns the class of a proxy, and whether it exists or can start from a base class.
 func (c *Compiler) keyOf(m *Member, stated *model.Stated) (key scope.Class, has bool) {
-	proxy, _ := resolve(c.snapshot, m.facts())
-	key = c.classifier.Classify(c.snapshot, proxy)
-	key.Stated = stated
+	key = c.seatOf(m, stated).key
 	if c.noSharing || c.classes[key] != nil || c.built(key) != nil {
 		return key, true
 	}

@@ -74,9 +74,9 @@ func (ms *members) in(namespace string) iter.Seq[*Member] {
 }
 
 // touched returns the members whose class a delta may change. These are the changed workloads by
-// name, and all in the namespace of a changed service that selects workloads or lists endpoints, or
-// of a changed WorkloadEntry. If selectors changed that may match any workload, these are all
-// members.
+// name, and all in the namespace of a changed service that selects workloads or lists endpoints, of
+// a changed WorkloadEntry, or of services to which a changed rule limits connections. If selectors
+// changed that may match any workload, these are all members.
 func (ms *members) touched(d *state.Delta, moves scope.Moves) map[*Member]bool {
 	found := map[*Member]bool{}
 	add := func(list iter.Seq[*Member]) {
@@ -109,6 +109,9 @@ func (ms *members) touched(d *state.Delta, moves scope.Moves) map[*Member]bool {
 	}
 	for _, e := range d.WorkloadEntries {
 		add(ms.in(e.Either().Namespace))
+	}
+	for _, namespace := range moves.Pooled() {
+		add(ms.in(namespace))
 	}
 	for _, namespace := range moves.Deployed() {
 		add(ms.in(namespace))

@@ -14,28 +14,6 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// Each name that workloads may look up is a unit of its own: the host of a service, and the host of
-// a pod of a headless service. So a pod that comes or goes compiles its own name and that of its
-// service. Classes whose workloads resolve names otherwise have no such units.
-
-func nameUnit(host model.Host) unit { return unit{kind: unitName, host: host} }
-
-// nameUnits returns the units of a service's names.
-func nameUnits(s *scope.Scope, host model.Host) []unit {
-	if !s.NamesHosts() {
-		return nil
-	}
-	units := []unit{nameUnit(host)}
-	if svc := s.Service(host); svc != nil && svc.Headless {
-		for _, e := range s.Endpoints(svc).All() {
-			if e.Hostname != "" {
-				units = append(units, nameUnit(podHost(e.Hostname, host)))
-			}
-		}
-	}
-	return units
-}
-
 // podHost returns the name of a pod of a headless service.
 func podHost(hostname string, service model.Host) model.Host {
 	return model.Host(hostname + "." + string(service))
@@ -152,21 +130,6 @@ func (c *Compiler) namesHosts() bool {
 		c.building != nil && c.building.key.Settings.DNSCapture
 }
 
-// addNames adds what a delta touches in classes whose workloads get names: the names of services
-// that are called by their changed endpoints, and of their pods, and hosts with another address of
-// the mesh's range.
-func (m *impact) addNames() {
-	for _, host := range m.delta.AutoAddresses {
-		m.addClaimants(host)
-	}
-	for _, e := range m.delta.Endpoints {
-		if m.isNamedByEndpoints(e.Host) {
-			m.addChangedPods(e)
-		}
-	}
-	m.noUnits = m.noUnits && len(m.names) == 0
-}
-
 // isNamedByEndpoints reports whether a host may belong to a service whose name stands for its
 // endpoints.
 func (m *impact) isNamedByEndpoints(host model.Host) bool {
@@ -175,46 +138,11 @@ func (m *impact) isNamedByEndpoints(host model.Host) bool {
 
 // addChangedPods adds the name of a service, and those of its pods that changed.
 func (m *impact) addChangedPods(e state.EndpointChange) {
-	m.names = withHost(m.names, e.Host)
+	m.names = m.names.with(e.Host, m.because(endpointsOf(e)))
 	for _, id := range e.IDs {
 		for _, set := range []*state.EndpointSet{e.From, e.To} {
 			if found, is := set.Get(id); is && found.Hostname != "" {
-				m.names = withHost(m.names, podHost(found.Hostname, e.Host))
-			}
-		}
-	}
-}
-
-// addNameUnits adds what the delta may touch in a class whose workloads get names.
-func (m *impact) addNameUnits(from, to *scope.Scope, units map[unit]bool) {
-	if !to.NamesHosts() {
-		return
-	}
-	for h := range m.names {
-		units[nameUnit(h)] = true
-	}
-	for h := range m.hosts {
-		for _, s := range []*scope.Scope{from, to} {
-			for _, u := range nameUnits(s, h) {
-				units[u] = true
-			}
-			if svc := s.Service(h); svc != nil {
-				addAutoAddresses(s, svc, units)
-			}
-		}
-	}
-}
-
-// addAutoAddresses adds the listeners at the addresses of a service, and what else may have them:
-// a service may say that it has an address of the mesh's range.
-func addAutoAddresses(s *scope.Scope, svc *model.Service, units map[unit]bool) {
-	for _, u := range vipUnits(s, svc) {
-		units[u] = true
-	}
-	for _, p := range svc.Ports {
-		for _, address := range s.VIPs(svc) {
-			for other := range s.ServicesAt(address, p.Port) {
-				units[unit{kind: unitHost, host: other.Host}] = true
+				m.names = m.names.with(podHost(found.Hostname, e.Host), m.by)
 			}
 		}
 	}

@@ -52,25 +52,50 @@ func namedMesh(t *testing.T, services int, captured bool) *meshOf {
 	return m
 }
 
-// A pod of a headless service that moves compiles its own name and that of the service, however
-// large the mesh and the service are.
+// A pod of a headless service that moves compiles its own name and that of the service, and the
+// listeners at its two addresses, however large the mesh and the service are.
 func TestOneMovedPodCompilesTwoNames(t *testing.T) {
 	for _, services := range []int{10, 500} {
 		m := namedMesh(t, services, true)
 		before := m.compiler.Stats().Translate["name"]
 		work := m.workOf(func() { m.apply(podsOf(100, 7)) })
 		after := m.compiler.Stats().Translate["name"]
-		require.EqualValues(t, 2, work.Units)
+		require.EqualValues(t, 2+2, work.Units)
 		require.EqualValues(t, 2, after.Misses-before.Misses)
 		require.EqualValues(t, 0, after.Hits-before.Hits)
 	}
+}
+
+// A pod that comes to a headless service or leaves it is one listener that comes or goes: those at
+// the addresses of the other pods stay what they are, so Envoy drains no connection to these.
+func TestAMovedPodOfAHeadlessServiceChangesNoOtherListener(t *testing.T) {
+	m := namedMesh(t, 10, false)
+	listeners := func() map[string]resource.Version {
+		found := map[string]resource.Version{}
+		for _, c := range m.compiler.classes {
+			set := c.state.Set(resource.Listener)
+			for _, name := range set.Names() {
+				if c.key.Settings.Intercepted {
+					found[name] = set.Get(name).Version()
+				}
+			}
+		}
+		return found
+	}
+	before := listeners()
+	m.apply(podsOf(100, 7))
+	after := listeners()
+	require.Contains(t, before, "127.2.0.8_3306")
+	require.Contains(t, after, "127.3.0.1_3306")
+	delete(before, "127.2.0.8_3306")
+	delete(after, "127.3.0.1_3306")
+	require.Equal(t, before, after)
 }
 
 // Where nobody gets names, nobody pays for them.
 func TestWithoutAgentsThatAnswerDNSNoNameIsCompiled(t *testing.T) {
 	m := namedMesh(t, 10, false)
 	work := m.workOf(func() { m.apply(podsOf(100, 7)) })
-	require.Zero(t, work.Units)
-	require.Zero(t, work.Evaluations)
+	require.EqualValues(t, 2, work.Units, "the listeners at the pod's addresses")
 	require.Zero(t, m.compiler.Stats().Translate["name"].Misses)
 }

@@ -36,6 +36,7 @@ type oracle struct {
 	history *meshlife.History
 	writer  *state.Writer
 	comp    *Compiler
+	kinds   []unitKind
 	placed  map[*Member]Placement
 	// wanted is what each proxy should have had after the step before.
 	wanted map[*Member]wanted
@@ -63,6 +64,7 @@ type classText struct {
 	conflicts []scope.PortConflict
 	services  []scope.PortService
 	binds     []scope.Bind
+	pools     []scope.PortPool
 }
 
 // outcome is what a step did to the proxies that stayed connected.
@@ -71,10 +73,13 @@ type outcome struct {
 	moved  bool // some proxy is of another class
 }
 
-func newOracle(tb testing.TB) *oracle {
+func newOracle(tb testing.TB) *oracle { return oracleOf(tb, unitKinds()) }
+
+func oracleOf(tb testing.TB, kinds []unitKind) *oracle {
 	refused := refuseNothing(tb)
 	return &oracle{
-		refused: refused, history: meshlife.NewHistory(), writer: crowdedWriter(), comp: NewCompiler(refused),
+		refused: refused, history: meshlife.NewHistory(), writer: crowdedWriter(),
+		comp: newCompiler(refused, kinds), kinds: kinds,
 		placed: map[*Member]Placement{}, wanted: map[*Member]wanted{}, acceptable: map[resource.State]bool{},
 		steps: newMemberSteps(),
 	}
@@ -260,7 +265,7 @@ func stateUpdates(updates []meshlife.Update) []state.Update {
 // compare looks at each proxy: what it was told to have is what a compiler without a past gives it,
 // of copies of the present objects, in whatever order they came.
 func (o *oracle) compare(t *rapid.T) {
-	fresh := NewCompiler(o.refused)
+	fresh := newCompiler(o.refused, o.kinds)
 	fresh.noSharing = true
 	w := crowdedWriter()
 	for _, u := range rapid.Permutation(stateUpdates(o.history.Present())).Draw(t, "order") {
@@ -354,16 +359,20 @@ func textOf(c scope.Class) classText {
 	text := classText{
 		class: c, selectors: slices.Collect(c.Selectors.All()), inbound: slices.Collect(c.Inbound.All()),
 		conflicts: slices.Collect(c.PortConflicts.All()), services: slices.Collect(c.PortServices.All()),
-		binds: slices.Collect(c.Binds.All()),
+		binds: slices.Collect(c.Binds.All()), pools: slices.Collect(c.Pools.All()),
 	}
-	text.class.Selectors, text.class.Binds = nil, nil
+	text.class.Selectors, text.class.Binds, text.class.Pools = nil, nil, nil
 	text.class.Inbound, text.class.PortConflicts, text.class.PortServices = nil, nil, nil
 	return text
 }
 
 func (c classText) equal(o classText) bool {
 	return c.class == o.class && slices.Equal(c.selectors, o.selectors) && slices.Equal(c.inbound, o.inbound) &&
-		slices.Equal(c.conflicts, o.conflicts) && slices.Equal(c.services, o.services) && slices.Equal(c.binds, o.binds)
+		slices.Equal(c.conflicts, o.conflicts) && slices.Equal(c.services, o.services) &&
+		slices.Equal(c.binds, o.binds) &&
+		slices.EqualFunc(c.pools, o.pools, func(a, b scope.PortPool) bool {
+			return a.Port == b.Port && model.Equal(a.Pool, b.Pool)
+		})
 }
 
 func dump(s resource.State) map[string]resource.Version {

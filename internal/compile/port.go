@@ -3,8 +3,6 @@ package compile
 import (
 	"fmt"
 	"iter"
-	"maps"
-	"slices"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
@@ -16,7 +14,8 @@ import (
 // The owner of a TCP port is the first service in the total order that has the port, among those
 // that a class sees. Without interception only the port tells services apart, so the others are
 // reported. TLS services are told apart by SNI and share the port. With interception the same holds
-// among services without virtual IPs; those with one have listeners of their own (intercept.go).
+// among ServiceEntries without addresses. Services with virtual IPs, and those that are called by
+// pod, have listeners at addresses (intercept.go).
 //
 // Many services may want one port. So a step looks at the owner and at the services that changed.
 // Only when the owner is lost does it look at those after it, up to the first that the class sees.
@@ -144,15 +143,13 @@ func (c *class) reportPort(builder unitBuilder, s *scope.Scope, port uint16, own
 }
 
 func (c *class) reportLoser(builder unitBuilder, s *scope.Scope, host model.Host, port uint16, owner *model.Service) {
-	u := unit{kind: unitPort, host: host, port: port}
+	u := unit{kind: portKind{}, host: host, port: port}
 	c.clearProblems(builder, u)
 	svc, p := onPort(s, host, port)
 	switch {
 	case svc == nil:
 	case port == proxyPort(s):
 		c.reporter(builder, u)(portConflict(svc, port, "the HTTP proxy port of the sidecars"))
-	case s.Intercepts() && svc.Headless && owner != nil && owner.Headless:
-		// Each connection goes to the pod that it is for.
 	case svc != owner && contends(s, svc, p):
 		conflict := portConflict(svc, port, string(owner.Host))
 		conflict.Code = source.OutboundConflict
@@ -172,21 +169,22 @@ func portConflict(svc *model.Service, port uint16, with string) source.Problem {
 }
 
 // stepPort compiles a port again on which some hosts may have changed.
-func (c *class) stepPort(builder unitBuilder, port uint16, hosts map[model.Host]bool, to *scope.Scope, e *edits) {
+func (c *class) stepPort(builder unitBuilder, port uint16, hosts causes[model.Host], to *scope.Scope, e *edits) {
 	builder.counts.compiled()
 	from := &c.scope
 	old := c.owner(from, port)
 	now := nextOwner(to, port, old, hosts)
 	c.setOwner(to, port, now)
 	dirty := old != now || e.toggled[port] || e.observes
-	for _, h := range slices.Sorted(maps.Keys(hosts)) {
-		dirty = dirty || now != nil && now.Host == h || sharesListener(from, h, port) || sharesListener(to, h, port)
+	for _, h := range sortedKeys(hosts) {
+		dirty = dirty || now != nil && now.Host == h || sharesListener(from, h, port) || sharesListener(to, h, port) ||
+			speaksGRPCWeb(from, h, port) != speaksGRPCWeb(to, h, port)
 		c.reportLoser(builder, to, h, port, now)
 	}
-	if ownershipOf(old) != ownershipOf(now) {
+	if hostOf(old) != hostOf(now) {
 		c.reportPort(builder, to, port, now)
 	}
-	if !dirty || port == proxyPort(to) { // that listener is unitOwn's
+	if !dirty || port == proxyPort(to) { // that listener is ownKind's
 		return
 	}
 	slots := builder.portSlots(to, port, now, c.hasRequests(port))
@@ -204,27 +202,33 @@ func sharesListener(s *scope.Scope, host model.Host, port uint16) bool {
 	return svc != nil && !contends(s, svc, p)
 }
 
-// ownership is what reportLoser reads of a port's owner.
-type ownership struct {
-	host     model.Host
-	headless bool
+// speaksGRPCWeb reports whether the class calls a port of a host that speaks gRPC-Web, for which
+// the port's listener has a filter.
+func speaksGRPCWeb(s *scope.Scope, host model.Host, port uint16) bool {
+	svc := s.Service(host)
+	if svc == nil {
+		return false
+	}
+	p, has := svc.Port(port)
+	return has && p.Protocol == model.GRPCWeb
 }
 
-func ownershipOf(owner *model.Service) ownership {
+// hostOf returns what reportLoser reads of a port's owner.
+func hostOf(owner *model.Service) model.Host {
 	if owner == nil {
-		return ownership{}
+		return ""
 	}
-	return ownership{owner.Host, owner.Headless}
+	return owner.Host
 }
 
 // nextOwner returns the owner of a port after the services of some hosts may have changed. The
 // other services that the class sees come after the old owner, as before.
-func nextOwner(s *scope.Scope, port uint16, old *model.Service, hosts map[model.Host]bool) *model.Service {
+func nextOwner(s *scope.Scope, port uint16, old *model.Service, hosts causes[model.Host]) *model.Service {
 	if port == proxyPort(s) {
 		return nil
 	}
 	var best *model.Service
-	lost := old != nil && hosts[old.Host]
+	lost := old != nil && hosts.has(old.Host)
 	if !lost {
 		best = old
 	}

@@ -14,22 +14,6 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-func secretUnit(credential string) unit { return unit{kind: unitSecret, name: credential} }
-
-// secretUnits returns the credentials that DestinationRules of the class name. gatewayUnits has
-// those of Gateways.
-func secretUnits(s *scope.Scope) []unit {
-	units := map[unit]bool{}
-	for r := range s.DestinationRulesWithAny() {
-		if s.MayUseCredentialsOf(r) {
-			for _, name := range r.Credentials() {
-				units[secretUnit(name)] = true
-			}
-		}
-	}
-	return sortedUnits(units)
-}
-
 // secretSlots returns the secrets of a credential, if the class's own configuration names it. A
 // Secret that cannot be used gives none. An Envoy that had one keeps it, and one that had none goes
 // on without (docs/protocol.md, 1.15).
@@ -193,7 +177,7 @@ func NotDeployed(snap *state.Snapshot, f Facts, pod *model.Workload) string {
 // addCredential adds a Secret that changed. Clusters may open or close because of it.
 func (m *impact) addCredential(c *model.Credential) {
 	for _, name := range model.CredentialsOf(c.Name) {
-		m.credentials = append(m.credentials, changedCredential{namespace: c.Namespace, name: name})
+		m.credentials = append(m.credentials, changedCredential{namespace: c.Namespace, name: name, by: m.by})
 		for _, snap := range m.snapshots() {
 			for r := range snap.DestinationRulesWith(name) {
 				m.addRule(r)
@@ -216,7 +200,10 @@ func presented(snap *state.Snapshot, credential string) bool {
 }
 
 // changedCredential is a credential whose Secret changed.
-type changedCredential struct{ namespace, name string }
+type changedCredential struct {
+	namespace, name string
+	by              cause
+}
 
 // nameFor returns the name by which a class may have the credential, or "". Only Gateways of the
 // Gateway API lead to a Secret of another namespace, with a grant.
@@ -228,39 +215,4 @@ func (c changedCredential) nameFor(s *scope.Scope) string {
 		return model.QualifiedCredential("", model.ObjectName{Namespace: c.namespace, Name: c.name})
 	}
 	return ""
-}
-
-// addSecretUnits adds the secrets that the delta may touch: because they changed, or because what
-// names them did.
-func (m *impact) addSecretUnits(to *scope.Scope, units map[unit]bool) {
-	for _, c := range m.credentials {
-		if name := c.nameFor(to); name != "" {
-			units[secretUnit(name)] = true
-		}
-	}
-	for _, p := range m.delta.DestinationRules {
-		for _, r := range []*model.DestinationRule{p.Old, p.New} {
-			if r == nil {
-				continue
-			}
-			for _, name := range r.Credentials() {
-				units[secretUnit(name)] = true
-			}
-		}
-	}
-}
-
-// addPortsWithCredentials adds the gateway's ports that open or close because of a changed
-// credential.
-func (m *impact) addPortsWithCredentials(s *scope.Scope, units map[unit]bool) {
-	for _, c := range m.credentials {
-		for g := range s.GatewaysWith(c.nameFor(s)) {
-			if !s.Applies(g) {
-				continue
-			}
-			for i := range g.Servers {
-				units[unit{kind: unitGateway, port: s.BoundPort(g.Servers[i].Port)}] = true
-			}
-		}
-	}
 }

@@ -30,7 +30,7 @@ const (
 
 func (sv server) purpose() portPurpose {
 	switch {
-	case sv.TLS != nil || sv.Protocol == model.TLS:
+	case sv.HasTLS():
 		return purposeTLS
 	case sv.Protocol.IsHTTP():
 		return purposeHTTP
@@ -41,8 +41,9 @@ func (sv server) purpose() portPurpose {
 // gatewayPort is what a gateway opens a port with: routed requests in plaintext, filter chains, or
 // nothing.
 type gatewayPort struct {
-	http   bool
-	chains []listener.ServerChain
+	http    bool
+	grpcWeb bool // one of the servers with requests speaks gRPC-Web
+	chains  []listener.ServerChain
 }
 
 // gatewayPortOf merges the servers of a port.
@@ -73,6 +74,7 @@ func (b unitBuilder) gatewayPortOf(s *scope.Scope, port uint16, report func(sour
 			})
 		case kind == purposeHTTP:
 			open.http = true
+			open.grpcWeb = open.grpcWeb || sv.Protocol == model.GRPCWeb
 		case kind == purposeTLS:
 			chains.addServer(sv)
 		case sv.is(first):
@@ -285,6 +287,10 @@ func (b *serverChainBuilder) addTCPServer(sv server, names []string) {
 		if !slices.ContainsFunc(vs.Hosts, func(h model.Host) bool { _, ok := sv.commonHost(vs, h); return ok }) {
 			continue
 		}
+		if vs.Kind == kinds.TLSRoute && len(names) > 0 {
+			b.addByServerName(sv, vs)
+			continue
+		}
 		for _, r := range vs.TCP {
 			chain, always, ok := b.tcpRoute(string(vs.Hosts[0]), vs, r, sv.entryPoint())
 			if ok {
@@ -296,6 +302,26 @@ func (b *serverChainBuilder) addTCPServer(sv server, names []string) {
 		}
 	}
 	add(listener.Chain{Name: sv.name() + "." + portText(sv.Port), Closed: true})
+}
+
+// addByServerName adds the rules of a TLSRoute at a server that terminates TLS: each is for
+// connections that ask for one of the route's hosts, as where TLS is passed through. Connections of
+// other names must not reach its backends.
+func (b *serverChainBuilder) addByServerName(sv server, vs *model.VirtualService) {
+	for _, r := range vs.TLS {
+		for _, m := range r.Matches {
+			within := slices.DeleteFunc(slices.Clone(m.SNIHosts), func(h model.Host) bool {
+				return b.isForeign(sv, vs, h)
+			})
+			if sni := b.unclaimed(within); len(sni) > 0 {
+				chain := b.routedChain(string(within[0]), r.Destinations, r.Broken)
+				chain.SNI = b.domains.List(sni)
+				b.built = append(b.built, listener.ServerChain{
+					Chain: chain, TLS: sv.TLS, FilesByAgent: b.filesByAgent(sv),
+				})
+			}
+		}
+	}
 }
 
 // virtualServices returns the VirtualServices of a server's Gateway that the class sees, in the

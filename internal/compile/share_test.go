@@ -62,7 +62,7 @@ func TestTheSearchForADifferenceDoesNotGrowWithTheMesh(t *testing.T) {
 		m.apply(updates...)
 		snap, from := m.compiler.snapshot, &m.compiler.list[0].key
 		before := snap.Lookups()
-		require.Len(t, difference(snap, from, &scope.Class{
+		require.Len(t, m.compiler.builder.difference(snap, from, &scope.Class{
 			Namespace: "ns7",
 			Settings:  from.Settings,
 		}).hosts, 2*200/namespaces)

@@ -74,7 +74,7 @@ func (o *oracle) stepShared(t *rapid.T, updates []state.Update) (takenOver int) 
 		return 0
 	}
 	o.comp.Advance(d, func(Step) {})
-	m := impactOf(d, &endpointFastPath{})
+	m := o.comp.builder.impactOf(d, &endpointFastPath{}, false)
 	m.steps = newStepCache(m)
 	defer m.steps.close()
 	first := map[*sharedEdit]bool{}
@@ -99,7 +99,9 @@ func (o *oracle) stepShared(t *rapid.T, updates []state.Update) (takenOver int) 
 
 // requireShared compares a shared edit with what a class comes to.
 func requireShared(t *rapid.T, builder unitBuilder, m *impact, shared *sharedEdit, from, to *scope.Scope) {
-	own := &sharedEdit{units: m.units(from, to), edits: newEdits(nil)}
+	units, causes := m.units(from, to)
+	requireCauses(t, m, causes)
+	own := &sharedEdit{units: units, edits: newEdits(nil)}
 	builder.compileUnits(own.units, from, to, own.edits, func(u unit, p source.Problem) {
 		own.problems = append(own.problems, unitProblem{u, p})
 	})

@@ -17,7 +17,7 @@ import (
 // httpProxyTable is Istio's name of the route table of the HTTP proxy port.
 const httpProxyTable = "http_proxy"
 
-// own returns the slots of unitOwn.
+// own returns the slots of ownKind.
 func (b unitBuilder) own(s *scope.Scope, report func(source.Problem)) []slot {
 	mesh := s.Mesh()
 	hole := slot{typ: resource.Cluster, name: cluster.BlackHoleName, get: b.blackHole}
@@ -93,13 +93,15 @@ func inboundPorts(s *scope.Scope, report func(source.Problem)) []inbound {
 	if sidecar := s.Sidecar(); sidecar != nil && (len(sidecar.Ingress) > 0 || sidecar.IngressClosed) {
 		for _, in := range sidecar.Ingress {
 			if !slices.ContainsFunc(ports, func(o inbound) bool { return o.port == in.Port }) {
-				ports = append(ports, inbound{in.Port, in.Protocol, in.EndpointAddress, in.EndpointPort})
+				ports = append(ports, inbound{
+					in.Port, in.Protocol, in.EndpointAddress, in.EndpointPort, s.InboundPool(in.Port),
+				})
 			}
 		}
 		return ports
 	}
 	for in := range s.Inbound().All() {
-		ports = append(ports, inbound{in.Port, in.Protocol, "", in.Port})
+		ports = append(ports, inbound{in.Port, in.Protocol, "", in.Port, s.InboundPool(in.Port)})
 	}
 	for conflict := range s.PortConflicts().All() {
 		report(inboundConflict(s.Namespace(), conflict))
@@ -125,6 +127,7 @@ type inbound struct {
 	protocol     model.Protocol
 	address      string // where its process listens; empty: where the connection goes
 	endpointPort uint16
+	pool         *model.ConnectionPool // to its process; nil for no limits
 }
 
 func (in inbound) listenerPort(s *scope.Scope) listener.InboundPort {
@@ -145,6 +148,7 @@ func (b unitBuilder) inboundCluster(s *scope.Scope, in inbound) slot {
 			Address:        in.address,
 			EndpointPort:   in.endpointPort,
 			Protocol:       in.protocol,
+			Pool:           in.pool,
 			ConnectTimeout: s.Mesh().ConnectTimeout,
 			KeepsCase:      s.Headers().KeepsCase,
 			Intercepted:    s.Intercepts(),
@@ -230,6 +234,7 @@ func (b unitBuilder) outbound(
 		Gateway: s.Type() == scope.Router && p.Protocol == model.Auto,
 		Service: svc.Namespace + "/" + svc.TelemetryName(), KeepsCase: s.Headers().KeepsCase,
 		ConnectTimeout: s.Mesh().ConnectTimeout, Endpoints: b.dnsEndpoints(svc, p, model.Labels{}),
+		UpgradeHTTP2: s.Mesh().UpgradeHTTP2 && p.Protocol == model.HTTP,
 	}
 	if svc.Resolution != model.EDS {
 		in.Stack, in.DNSRefresh = s.Settings().Stack, s.Mesh().DNSRefresh
@@ -298,7 +303,7 @@ func (c *clusterBuilder) add(p model.ServicePort, in cluster.OutboundInput, subs
 	}
 	prefer := b.preference(s, svc, policy.LB, policy.Outlier != nil)
 	in.LocalityWeights = prefer.HasWeights()
-	in.AutoTLS = autoTLS(s, in, policy)
+	in.AutoTLS = c.autoTLS(p, in, policy)
 	in.Names = b.serverNames(s, svc, in, policy.TLS)
 	in.TLS = tlsLimits(s.Mesh(), policy.TLS, in.AutoTLS)
 	in.Exchange = s.Settings().IstioFilters && !in.Protocol.IsHTTP()
@@ -356,8 +361,15 @@ func tlsLimits(mesh *model.MeshConfig, rule *model.ClientTLS, auto bool) *model.
 }
 
 // autoTLS reports whether calls to a cluster are in mutual TLS of the mesh with those endpoints
-// that take it. A gateway that forwards connections adds none to theirs.
-func autoTLS(s *scope.Scope, in cluster.OutboundInput, policy model.TrafficPolicy) bool {
-	pushed := in.Resolution == model.EDS && (policy.LB == nil || policy.LB.Kind != model.PassthroughLB)
-	return s.CallsInMeshTLS() && pushed && policy.TLS == nil && !in.External && !in.Forwarded
+// that take it. A cluster that connects to the address which the caller picked knows nothing of the
+// endpoint there, so its calls are in TLS if all endpoints of the port take it, as in Istio. A
+// gateway that forwards connections adds none to theirs.
+func (c *clusterBuilder) autoTLS(p model.ServicePort, in cluster.OutboundInput, policy model.TrafficPolicy) bool {
+	if !c.scope.CallsInMeshTLS() || policy.TLS != nil || in.External || in.Forwarded {
+		return false
+	}
+	if in.ConnectsAsCalled(policy.LB) {
+		return c.scope.Endpoints(c.service).AllTakeTLS(p.Name)
+	}
+	return in.Resolution == model.EDS
 }

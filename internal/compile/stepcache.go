@@ -129,7 +129,7 @@ func (b *stepCache) editLike(builder unitBuilder, m *impact, key scope.SharingKe
 	}
 	shared := &sharedEdit{before: scope.NewReadSet(), after: scope.NewReadSet(), edits: newEdits(nil)}
 	from.Reads, to.Reads = shared.before, shared.after
-	shared.units = m.units(from, to)
+	shared.units, _ = m.units(from, to)
 	builder.compileUnits(shared.units, from, to, shared.edits, func(u unit, p source.Problem) {
 		shared.problems = append(shared.problems, unitProblem{u, p})
 	})
@@ -156,7 +156,7 @@ func (c *class) compile(builder unitBuilder, m *impact, shared *sharedEdit, to *
 		c.takeEdits(builder, shared, e)
 		return e
 	}
-	units := m.units(&c.scope, to)
+	units, _ := m.units(&c.scope, to)
 	for _, u := range units {
 		c.clearProblems(builder, u)
 	}
@@ -169,8 +169,8 @@ func (b unitBuilder) compileUnits(units []unit, from, to *scope.Scope, e *edits,
 	quiet := func(source.Problem) {}
 	for _, u := range units {
 		b.counts.compiled()
-		now := b.slots(to, u, func(p source.Problem) { tell(u, p) })
-		for _, old := range b.slots(from, u, quiet) {
+		now := u.kind.slots(b, to, u, func(p source.Problem) { tell(u, p) })
+		for _, old := range u.kind.slots(b, from, u, quiet) {
 			if !containsSlot(now, old) {
 				e.remove(old)
 			}

@@ -1,11 +1,10 @@
 package compile
 
 import (
-	"net/netip"
+	"cmp"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
-	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/translate/cluster"
 	"github.com/lateen-mesh/lateen/internal/translate/listener"
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
@@ -63,8 +62,8 @@ func (b unitBuilder) chainsOn(s *scope.Scope, port uint16) chainBuilder {
 }
 
 func (b *chainBuilder) addTCP(svc *model.Service) {
-	vs := b.scope.VirtualService(svc.Host)
-	if vs == nil || len(vs.TCP) == 0 {
+	vs := b.scope.VirtualService(svc.Host, b.port, scope.TCPRoutes)
+	if vs == nil {
 		b.found = append(b.found, b.directChain(svc, nil))
 		return
 	}
@@ -117,42 +116,9 @@ func (b *chainBuilder) addTLS(svc *model.Service) {
 	}
 }
 
-// addPods adds the chains of a headless service's TLS port. Its pods' addresses tell connections to
-// it from others, so whichever name a client asks for, or none, each goes to the pod that it was
-// for.
-func (b *chainBuilder) addPods(svc *model.Service, port model.ServicePort) {
-	pods := b.domains.List(podAddresses(b.scope.Endpoints(svc), port.Name))
-	if pods.Len() == 0 {
-		return
-	}
-	own := b.chainsOn(b.scope, b.port)
-	own.addTLSRoutes(svc)
-	own.found = append(own.found, own.directChain(svc, nil))
-	for _, chain := range own.found {
-		chain.Prefixes = pods
-		b.found = append(b.found, chain)
-	}
-}
-
-// podAddresses returns the addresses, of each family, of those that serve a port, sorted.
-func podAddresses(set *state.EndpointSet, portName string) []string {
-	var addresses []string
-	for _, e := range set.All() {
-		if e.PortName != portName {
-			continue
-		}
-		for _, a := range []string{e.Address, e.Other} {
-			if _, err := netip.ParseAddr(a); err == nil {
-				addresses = append(addresses, a)
-			}
-		}
-	}
-	return model.SortedDistinct(addresses)
-}
-
 // addTLSRoutes adds the chains of the TLS routes for a service.
 func (b *chainBuilder) addTLSRoutes(svc *model.Service) {
-	if vs := b.scope.VirtualService(svc.Host); vs != nil {
+	if vs := b.scope.VirtualService(svc.Host, b.port, scope.TLSRoutes); vs != nil {
 		for _, r := range vs.TLS {
 			for _, m := range r.Matches {
 				if !applies(
@@ -189,11 +155,19 @@ func (b *chainBuilder) directChain(svc *model.Service, sni []string) listener.Ch
 	chain := listener.Chain{
 		Name: string(svc.Host), SNI: b.domains.List(sni), Targets: b.targets.List([]listener.WeightedTarget{to}),
 	}
-	if !b.scope.Intercepts() && svc.Host.IsWildcard() && svc.Resolution == model.Passthrough &&
-		b.scope.Endpoints(svc).IsEmpty() {
-		chain.ForwardPort = b.port // the connection says which of the names it means
+	chain.ForwardPort = b.forwardPort(svc, b.port)
+	return b.withPolicyOf(chain, svc, b.port, "")
+}
+
+// forwardPort returns the port at which connections go to the host that they name themselves: those
+// to a wildcard's cluster, which looks names up where no original destination is known. It is 0 for
+// other services.
+func (b *chainBuilder) forwardPort(svc *model.Service, port uint16) uint16 {
+	if b.scope.Type() == scope.Sidecar && !b.scope.Intercepts() && svc.Host.IsWildcard() &&
+		svc.Resolution == model.Passthrough && b.scope.Endpoints(svc).IsEmpty() {
+		return port
 	}
-	return b.withDestinationPolicy(chain, model.Destination{Host: svc.Host, Port: b.port})
+	return 0
 }
 
 // routedChain returns the chain of a route to its weighted destinations; a closed one if the route
@@ -203,6 +177,7 @@ func (b *chainBuilder) routedChain(name string, destinations []model.Destination
 		return listener.Chain{Name: name, Closed: true}
 	}
 	var to []listener.WeightedTarget
+	var forwardPort uint16
 	for _, d := range destinations {
 		weight := d.Weight
 		if len(destinations) == 1 {
@@ -210,12 +185,16 @@ func (b *chainBuilder) routedChain(name string, destinations []model.Destination
 		}
 		if weight > 0 {
 			to = append(to, listener.WeightedTarget{Cluster: b.clusterOf(d), Weight: weight})
+			if svc, port := b.resolve(d); svc != nil {
+				forwardPort = cmp.Or(forwardPort, b.forwardPort(svc, port))
+			}
 		}
 	}
 	if len(to) == 0 {
 		return listener.Chain{Name: name, Closed: true}
 	}
-	return b.withDestinationPolicy(listener.Chain{Name: name, Targets: b.targets.List(to)}, destinations[0])
+	chain := listener.Chain{Name: name, Targets: b.targets.List(to), ForwardPort: forwardPort}
+	return b.withDestinationPolicy(chain, destinations[0])
 }
 
 // clusterOf returns the cluster of a destination. One without a host closes its connections.
@@ -223,23 +202,35 @@ func (b *chainBuilder) clusterOf(d model.Destination) string {
 	if d.Host == "" {
 		return cluster.BlackHoleName
 	}
-	return pb.OutboundCluster(d.Host, b.resolve(d), d.Subset)
+	host := d.Host
+	svc, port := b.resolve(d)
+	if svc != nil {
+		host = svc.Host
+	}
+	return pb.OutboundCluster(host, port, d.Subset)
 }
 
 // withDestinationPolicy adds what the first destination's policy says of connections. A chain can
 // follow only one policy.
 func (b *chainBuilder) withDestinationPolicy(chain listener.Chain, d model.Destination) listener.Chain {
-	svc := b.scope.Service(d.Host)
+	svc, port := b.resolve(d)
 	if svc == nil {
 		return chain
 	}
+	return b.withPolicyOf(chain, svc, port, d.Subset)
+}
+
+// withPolicyOf is withDestinationPolicy for a service's port, or a subset of it.
+func (b *chainBuilder) withPolicyOf(
+	chain listener.Chain, svc *model.Service, port uint16, subsetName string,
+) listener.Chain {
 	var all, subset *model.TrafficPolicy
 	if rule := b.scope.DestinationRule(svc); rule != nil {
-		sub, _ := rule.Subset(d.Subset)
+		sub, _ := rule.Subset(subsetName)
 		all, subset = rule.Policy, sub.Policy
 	}
-	policy := cluster.Effective(all, subset, b.scope.BackendTLS(svc), b.resolve(d))
-	chain.Bytes = b.saysBytes(svc, b.resolve(d), policy.TLS)
+	policy := cluster.Effective(all, subset, b.scope.BackendTLS(svc), port)
+	chain.Bytes = b.saysBytes(svc, port, policy.TLS)
 	return withPolicy(chain, policy)
 }
 
@@ -260,14 +251,7 @@ func withPolicy(chain listener.Chain, policy model.TrafficPolicy) listener.Chain
 	return chain
 }
 
-// resolve returns the port of a destination: the given one, or the service's only one, or the one
-// that was called.
-func (b *chainBuilder) resolve(d model.Destination) uint16 {
-	if d.Port != 0 {
-		return d.Port
-	}
-	if svc := b.scope.Service(d.Host); svc != nil && len(svc.Ports) == 1 {
-		return svc.Ports[0].Port
-	}
-	return b.port
+// resolve returns the service that serves a destination, and the port there.
+func (b *chainBuilder) resolve(d model.Destination) (*model.Service, uint16) {
+	return servedBy(b.scope, d, b.port)
 }

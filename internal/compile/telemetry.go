@@ -161,7 +161,7 @@ func (m *impact) touchesReceivers() bool {
 		}
 	}
 	tracer := m.delta.To.Mesh.Tracing.Tracer
-	return tracer != nil && m.hosts[tracer.Host]
+	return tracer != nil && m.hosts.has(tracer.Host)
 }
 
 // observing adds all listeners of a class to the impact if the calls of the class are observed
@@ -173,6 +173,7 @@ func (m *impact) observing(has resource.State, from, to *scope.Scope) *impact {
 	}
 	of := m.clone()
 	of.own, of.observes, of.steps = true, true, nil
+	of.ownBy = of.observedBy(to)
 	if to.Type() != scope.Sidecar {
 		return of
 	}
@@ -180,14 +181,28 @@ func (m *impact) observing(has resource.State, from, to *scope.Scope) *impact {
 		address, text, _ := strings.Cut(r.Name(), "_")
 		number, err := strconv.ParseUint(text, 10, 16)
 		if err != nil {
-			continue // unitOwn has it
+			continue // ownKind has it
 		}
 		port := uint16(number)
 		if r.Name() != portListener(to, port) {
-			of.vips[vipUnit(address, port)] = true
+			of.vips.add(vipUnit(address, port), of.ownBy)
 		} else if of.ports[port] == nil {
-			of.ports[port] = map[model.Host]bool{}
+			of.ports[port] = causes[model.Host]{}
 		}
 	}
 	return of
+}
+
+// observedBy returns because of what the calls of a class are observed otherwise: a Telemetry, or
+// what leads to the receiver of its spans.
+func (m *impact) observedBy(to *scope.Scope) cause {
+	if len(m.delta.Telemetries) > 0 {
+		return m.causeOf(m.delta.Telemetries[0].Either().Key())
+	}
+	for _, tracer := range []*model.Tracer{observedBy(to).clients, m.delta.To.Mesh.Tracing.Tracer} {
+		if tracer != nil && m.hosts.has(tracer.Host) {
+			return m.hosts[tracer.Host]
+		}
+	}
+	return noObject
 }

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -18,35 +19,54 @@ type unit struct {
 	kind  unitKind
 	host  model.Host
 	port  uint16
-	table string // of unitGatewayHost: the route table
-	name  string // of unitSecret: the credential
+	table string // of gatewayHostKind: the route table
+	name  string // of secretKind: the credential
 }
 
-type unitKind uint8
+// unitKind declares a kind of unit: all that the compiler knows of it. Kinds have no state of their
+// own, so that units compare with ==. unitKinds lists them.
+type unitKind interface {
+	// String returns the kind's name, which no other kind has.
+	String() string
 
-const (
-	// unitOwn is what a proxy has whatever it calls: the filters of its policies, and of a sidecar
-	// the inbound ports, the HTTP proxy port and its route table.
-	unitOwn unitKind = iota
-	// unitHost is what it takes to call one host: clusters, their endpoints, virtual hosts.
-	unitHost
-	// unitEndpoints is the endpoints alone of one host.
-	unitEndpoints
-	// unitPort is the TCP listener of one port; with a host, the problems of that host on it
-	// (port.go).
-	unitPort
-	// unitVIP is the listener of a virtual IP and a port, for intercepted connections. The IP
-	// stands in the unit's host.
-	unitVIP
-	// unitGateway is a gateway's port: its listener and its route table.
-	unitGateway
-	// unitGatewayHost is one virtual host of a gateway's port.
-	unitGatewayHost
-	// unitName is a name that workloads look up: the host of a service, or of a pod (name.go).
-	unitName
-	// unitSecret is a credential: its certificate, and the authorities that go with it.
-	unitSecret
-)
+	// all adds the units that a scope has.
+	all(s *scope.Scope, add func(unit))
+
+	// mark adds to the impact what its delta may touch in any class: hosts, ports and the like.
+	// What one kind marks, others read in touched.
+	mark(m *impact)
+
+	// differs adds to the impact in what units of two classes of sidecars may differ.
+	differs(m *impact, a, b *scope.Class)
+
+	// touched adds the units of a class that the impact may touch. The class sees the mesh through
+	// from before the delta, and through to after it.
+	touched(m *impact, from, to *scope.Scope, found causes[unit])
+
+	// slots lists the resources of a unit. It passes problems to report.
+	slots(b unitBuilder, s *scope.Scope, u unit, report func(source.Problem)) []slot
+}
+
+// unitKinds are all kinds of units.
+func unitKinds() []unitKind {
+	return []unitKind{
+		ownKind{}, hostKind{}, endpointsKind{}, portKind{}, vipKind{}, gatewayKind{}, gatewayHostKind{}, nameKind{},
+		secretKind{},
+	}
+}
+
+// compareUnits is the order in which units are compiled. Nothing depends on it.
+func compareUnits(a, b unit) int {
+	return cmp.Or(
+		cmp.Compare(a.kind.String(), b.kind.String()), cmp.Compare(a.host, b.host), cmp.Compare(a.port, b.port),
+		cmp.Compare(a.table, b.table), cmp.Compare(a.name, b.name),
+	)
+}
+
+func sortedUnique(units []unit) []unit {
+	slices.SortFunc(units, compareUnits)
+	return slices.Compact(units)
+}
 
 // slot is one resource of a unit, by name, with the function that makes it. A virtual host stands
 // in a table; a table has a head.
@@ -60,7 +80,10 @@ type slot struct {
 }
 
 // unitBuilder turns units of a scope into slots. It reads the mesh through the scope alone.
-type unitBuilder struct{ *translationCache }
+type unitBuilder struct {
+	*translationCache
+	kinds []unitKind
+}
 
 // scope returns the view of a class on a snapshot.
 func (b unitBuilder) scope(snap *state.Snapshot, cl *class) *scope.Scope {
@@ -71,52 +94,13 @@ func (b unitBuilder) scope(snap *state.Snapshot, cl *class) *scope.Scope {
 	return s
 }
 
-// slots lists the resources of a unit. It passes problems to report.
-func (b unitBuilder) slots(s *scope.Scope, u unit, report func(source.Problem)) []slot {
-	switch u.kind {
-	case unitOwn:
-		return b.own(s, report)
-	case unitHost:
-		b.reportClosed(s, u.host, report)
-		return slices.Concat(
-			b.clusterSlots(s, u.host, false), b.forwardSlots(s, u.host, false), b.vhostSlots(s, u.host),
-		)
-	case unitEndpoints:
-		return append(b.clusterSlots(s, u.host, true), b.forwardSlots(s, u.host, true)...)
-	case unitVIP:
-		return b.vipSlots(s, u, report)
-	case unitGateway:
-		return b.gatewaySlots(s, u.port, report)
-	case unitName:
-		return b.nameSlots(s, u.host, report)
-	case unitSecret:
-		return b.secretSlots(s, u.name)
-	default:
-		return b.gatewayHostSlots(s, u)
-	}
-}
-
 // units lists all units of a scope, for compiling from nothing, and the ports that have TCP
 // listeners.
 func (b unitBuilder) units(s *scope.Scope) (units []unit, ports map[uint16]bool) {
-	ports = map[uint16]bool{}
-	for h := range s.Hosts() {
-		units = append(units, unit{kind: unitHost, host: h})
-		units = append(units, nameUnits(s, h)...)
-		if svc := s.Service(h); svc != nil && s.Type() == scope.Sidecar {
-			for _, p := range svc.Ports {
-				if needsTCPListener(p.Protocol) {
-					ports[p.Port] = true
-				}
-			}
-			units = append(units, vipUnits(s, svc)...)
-		}
+	for _, k := range b.kinds {
+		k.all(s, func(u unit) { units = append(units, u) })
 	}
-	units = append(units, secretUnits(s)...)
-	if s.Type() == scope.Sidecar {
-		return append(sortedUnique(units), unit{kind: unitOwn}), ports
-	}
-	return append(units, gatewayUnits(s)...), nil
+	return sortedUnique(units), listenerPorts(s)
 }
 
 // needsTCPListener reports whether a port needs a TCP listener. HTTP goes through the HTTP proxy

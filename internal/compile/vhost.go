@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -27,28 +26,41 @@ type hostPort struct {
 
 func (h hostPort) name() string { return string(h.host) + ":" + portText(h.port) }
 
+func (h hostPort) speaksGRPCWeb() bool {
+	if h.svc == nil {
+		return false
+	}
+	p, _ := h.svc.Port(h.port)
+	return p.Protocol == model.GRPCWeb
+}
+
 // httpPortsOf returns the ports of a host that can be HTTP.
 func httpPortsOf(s *scope.Scope, host model.Host) []hostPort {
-	svc, vs := s.Service(host), s.VirtualService(host)
+	svc := s.Service(host)
 	if svc == nil {
+		vs := s.VirtualService(host, defaultPort, scope.HTTPRoutes)
 		if vs == nil || host == "*" || !slices.Contains(vs.Hosts, host) {
 			return nil
 		}
 		return []hostPort{{host: host, port: defaultPort, routes: vs}}
 	}
 	named := s.Resolved(svc)
-	if named != svc && vs == nil {
-		vs = s.VirtualService(named.Host)
+	routes := func(port uint16) *model.VirtualService {
+		vs := s.VirtualService(host, port, scope.HTTPRoutes)
+		if vs == nil && named != svc {
+			vs = s.VirtualService(named.Host, port, scope.HTTPRoutes)
+		}
+		return vs
 	}
 	var found []hostPort
 	for _, p := range named.Ports {
 		if mayBeHTTP(p) {
-			found = append(found, hostPort{host: host, port: p.Port, svc: named, routes: vs})
+			found = append(found, hostPort{host: host, port: p.Port, svc: named, routes: routes(p.Port)})
 		}
 	}
 	for _, p := range svc.Ports {
 		if _, there := named.Port(p.Port); mayBeHTTP(p) && !there {
-			found = append(found, hostPort{host: host, port: p.Port, svc: svc, routes: vs})
+			found = append(found, hostPort{host: host, port: p.Port, svc: svc, routes: routes(p.Port)})
 		}
 	}
 	return found
@@ -88,6 +100,7 @@ func (b unitBuilder) vhostSlot(s *scope.Scope, table string, h hostPort, domains
 		}
 		in := b.vhostInput(s, refs, to, h.port)
 		in.Domains = b.domains.List(domains())
+		in.GRPCWeb = table != httpProxyTable && h.speaksGRPCWeb()
 		return b.vhosts.get(vhostKey{table: table, name: h.name(), in: in})
 	}}
 }
@@ -135,6 +148,15 @@ func routesOf(s *scope.Scope, vs *model.VirtualService, at entryPoint) []route.R
 	return refs
 }
 
+// routesHTTP reports whether routesOf returns any.
+func routesHTTP(s *scope.Scope, vs *model.VirtualService, at entryPoint) bool {
+	return slices.ContainsFunc(vs.HTTP, func(r *model.HTTPRoute) bool {
+		return len(r.Matches) == 0 || slices.ContainsFunc(r.Matches, func(m *model.HTTPMatch) bool {
+			return applies(s, vs, conditions{m.Port, m.SourceLabels, m.SourceNamespace, m.Gateways}, at)
+		})
+	})
+}
+
 // conditions are the parts of a match that hold or fail for a class at an entry point, whatever the
 // request.
 type conditions struct {
@@ -145,14 +167,12 @@ type conditions struct {
 }
 
 func applies(s *scope.Scope, vs *model.VirtualService, m conditions, at entryPoint) bool {
-	gateways := m.gateways
-	if len(gateways) == 0 {
-		gateways = vs.Gateways
-	}
-	return (m.port == 0 || m.port == at.port) &&
-		s.Selected(m.sourceLabels) &&
-		(m.sourceNamespace == "" || s.IsOwn(m.sourceNamespace)) &&
-		slices.ContainsFunc(gateways, func(g string) bool { return slices.Contains(at.gateways, g) })
+	return s.Meets(vs, scope.Condition{
+		Port:            m.port,
+		SourceLabels:    m.sourceLabels,
+		SourceNamespace: m.sourceNamespace,
+		Gateways:        m.gateways,
+	}, scope.EntryPoint{Port: at.port, Gateways: at.gateways})
 }
 
 // factsOf returns what the routes need to know of the destinations that they name, sorted, each
@@ -185,20 +205,10 @@ func (b unitBuilder) factsOf(
 }
 
 func factOf(s *scope.Scope, f route.DestinationFact, called uint16) route.DestinationFact {
-	f.Resolved = f.Port
-	svc := s.Service(f.Host)
-	if svc != nil {
-		if named := s.Resolved(svc); named != svc && servesPort(named, f, called) {
-			svc, f.ServedBy = named, named.Host
-		}
-	}
-	if f.PortName != "" {
-		f.Resolved = portNamed(svc, f.PortName)
-	} else if f.Resolved == 0 {
-		f.Resolved = called
-		if svc != nil && len(svc.Ports) == 1 {
-			f.Resolved = svc.Ports[0].Port
-		}
+	svc, port := servedBy(s, model.Destination{Host: f.Host, Port: f.Port, PortName: f.PortName}, called)
+	f.Resolved = port
+	if svc != nil && svc.Host != f.Host {
+		f.ServedBy = svc.Host
 	}
 	if svc == nil {
 		return f
@@ -214,14 +224,38 @@ func factOf(s *scope.Scope, f route.DestinationFact, called uint16) route.Destin
 	return f
 }
 
-// servesPort reports whether a service has the port of a destination that is another name of it.
-// Else the other name's own cluster looks the name up.
-func servesPort(svc *model.Service, f route.DestinationFact, called uint16) bool {
-	if f.PortName != "" {
-		return portNamed(svc, f.PortName) != 0
+// servedBy returns the service that serves a destination, and the port there: the given one, or the
+// service's only one, or the one that was called. Of another name of a service it is the service,
+// if that has the port; else the other name's own cluster looks the name up. The service is nil if
+// the class sees none.
+func servedBy(s *scope.Scope, d model.Destination, called uint16) (*model.Service, uint16) {
+	svc := s.Service(d.Host)
+	if svc == nil {
+		return nil, portOf(nil, d, called)
 	}
-	_, there := svc.Port(cmp.Or(f.Port, called))
-	return there || f.Port == 0 && len(svc.Ports) == 1
+	if named := s.Resolved(svc); named != svc {
+		if d.Port == 0 && d.PortName == "" && len(svc.Ports) == 1 {
+			d.Port = svc.Ports[0].Port // what the other name lists comes first
+		}
+		port := portOf(named, d, called)
+		if _, serves := named.Port(port); serves {
+			return named, port
+		}
+	}
+	return svc, portOf(svc, d, called)
+}
+
+// portOf returns the port of a destination at a service, which may be nil.
+func portOf(svc *model.Service, d model.Destination, called uint16) uint16 {
+	switch {
+	case d.PortName != "":
+		return portNamed(svc, d.PortName)
+	case d.Port != 0:
+		return d.Port
+	case svc != nil && len(svc.Ports) == 1:
+		return svc.Ports[0].Port
+	}
+	return called
 }
 
 // portNamed returns the port of a service by its name; 0 if there is none.
@@ -261,7 +295,7 @@ func takenByOther(s *scope.Scope, name model.Host, port uint16) bool {
 	if port != defaultPort {
 		return false
 	}
-	vs := s.VirtualService(name)
+	vs := s.VirtualService(name, port, scope.HTTPRoutes)
 	return vs != nil && slices.Contains(vs.Hosts, name)
 }
 

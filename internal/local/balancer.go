@@ -68,7 +68,9 @@ func (l *loop) syncBalancers(backends map[string][]backend) {
 			}
 			key := balancerKey{service: service, port: p.Port}
 			wanted[key] = true
-			b.open(key, p, l.in.serviceOrigins[service])
+			if b.open(key, p, l.in.serviceOrigins[service]) {
+				l.notify(Notice{Text: b.byPort[key].info.String() + " opens"})
+			}
 			if opened := b.byPort[key]; opened != nil {
 				targets := readyTargets(s, p, backends[s.Namespace])
 				opened.targets.Store(&targets)
@@ -79,6 +81,7 @@ func (l *loop) syncBalancers(backends map[string][]backend) {
 		if !wanted[key] {
 			opened.stop()
 			delete(b.byPort, key)
+			l.notify(Notice{Text: opened.info.String() + " closes"})
 		}
 	}
 	if len(b.problems) > 0 {
@@ -99,10 +102,10 @@ func readyTargets(s *corev1.Service, p corev1.ServicePort, backends []backend) (
 	return out
 }
 
-// open listens for a port if nothing does yet.
-func (b *balancers) open(key balancerKey, p corev1.ServicePort, origin string) {
+// open listens for a port if nothing does yet, and reports whether it has begun to.
+func (b *balancers) open(key balancerKey, p corev1.ServicePort, origin string) bool {
 	if b.byPort[key] != nil {
-		return
+		return false
 	}
 	listener, err := b.listen(p.Port)
 	if err != nil {
@@ -115,7 +118,7 @@ func (b *balancers) open(key balancerKey, p corev1.ServicePort, origin string) {
 			Message:  "cannot be opened on this machine: " + err.Error(),
 			Want:     wantPort,
 		})
-		return
+		return false
 	}
 	ctx, stop := context.WithCancel(b.ctx)
 	opened := &balancer{
@@ -129,6 +132,7 @@ func (b *balancers) open(key balancerKey, p corev1.ServicePort, origin string) {
 	b.byPort[key] = opened
 	context.AfterFunc(ctx, func() { _ = listener.Close() })
 	b.running.Go(func() { opened.serve(ctx, &b.running) })
+	return true
 }
 
 // wantPort is what would be right in place of a port that is taken.

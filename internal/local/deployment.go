@@ -9,12 +9,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// replica is what planRollout needs to know of one pod of a Deployment.
+// replica is what planRollout needs to know of one pod.
 type replica struct {
 	ordinal     int
 	hash        string
@@ -150,11 +148,4 @@ func safeHash(length int, parts ...string) string {
 		out[i] = nameAlphabet[int(sum[i])%len(nameAlphabet)]
 	}
 	return string(out)
-}
-
-// selectorMatches reports whether a cluster would take the pods of the template for the
-// Deployment's own.
-func selectorMatches(d *appsv1.Deployment) bool {
-	s, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
-	return err == nil && s.Matches(labels.Set(d.Spec.Template.Labels))
 }

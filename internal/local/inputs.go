@@ -24,12 +24,13 @@ type declared[T any] struct {
 
 // inputs are the objects of the source that the runtime acts on.
 type inputs struct {
-	deployments map[source.Key]declared[*appsv1.Deployment]
-	pods        map[source.Key]declared[*corev1.Pod]
-	namespaces  map[string]*corev1.Namespace
-	accounts    map[source.Key]bool
-	services    map[string]map[string]*corev1.Service // namespace → name
-	configMaps  map[string]map[string]*corev1.ConfigMap
+	deployments  map[source.Key]declared[*appsv1.Deployment]
+	statefulSets map[source.Key]declared[*appsv1.StatefulSet]
+	pods         map[source.Key]declared[*corev1.Pod]
+	namespaces   map[string]*corev1.Namespace
+	accounts     map[source.Key]bool
+	services     map[string]map[string]*corev1.Service // namespace → name
+	configMaps   map[string]map[string]*corev1.ConfigMap
 	// proxyConfigs say how Envoys start. A change is for pods that start later.
 	proxyConfigs map[source.Key]*networkingv1beta1.ProxyConfig
 	// serviceOrigins are the origins of Services, for problems.
@@ -40,6 +41,7 @@ type inputs struct {
 func newInputs() *inputs {
 	return &inputs{
 		deployments:    map[source.Key]declared[*appsv1.Deployment]{},
+		statefulSets:   map[source.Key]declared[*appsv1.StatefulSet]{},
 		pods:           map[source.Key]declared[*corev1.Pod]{},
 		namespaces:     map[string]*corev1.Namespace{},
 		accounts:       map[source.Key]bool{},
@@ -69,6 +71,8 @@ func (in *inputs) apply(c source.Change) (own bool) {
 	switch c.Key.Kind {
 	case kinds.Deployment:
 		declare(in.deployments, c)
+	case kinds.StatefulSet:
+		declare(in.statefulSets, c)
 	case kinds.Pod:
 		declare(in.pods, c)
 		return true
@@ -95,16 +99,18 @@ func (in *inputs) apply(c source.Change) (own bool) {
 
 // move updates the origin of an object.
 func (in *inputs) move(p source.Place) {
-	if d, ok := in.deployments[p.Key]; ok {
-		d.origin = p.Origin
-		in.deployments[p.Key] = d
-	}
-	if d, ok := in.pods[p.Key]; ok {
-		d.origin = p.Origin
-		in.pods[p.Key] = d
-	}
+	relocate(in.deployments, p)
+	relocate(in.statefulSets, p)
+	relocate(in.pods, p)
 	if _, ok := in.serviceOrigins[p.Key]; ok {
 		in.serviceOrigins[p.Key] = p.Origin
+	}
+}
+
+func relocate[T any](m map[source.Key]declared[T], p source.Place) {
+	if d, ok := m[p.Key]; ok {
+		d.origin = p.Origin
+		m[p.Key] = d
 	}
 }
 
@@ -140,47 +146,4 @@ func (in *inputs) eachService(visit func(*corev1.Service)) {
 // default.
 func (in *inputs) hasAccount(namespace, name string) bool {
 	return name == "default" || in.accounts[source.Key{Kind: kinds.ServiceAccount, Namespace: namespace, Name: name}]
-}
-
-// owner is a Deployment or a bare Pod: what pods are made from.
-type owner struct {
-	key    source.Key
-	origin string
-	// path is where the pod's specification stands in the object.
-	path     string
-	meta     metav1.ObjectMeta
-	spec     *corev1.PodSpec
-	hash     string
-	template bool // a Deployment: pods get names of their own
-}
-
-// owners returns all owners in a fixed order.
-func (in *inputs) owners() []owner {
-	var out []owner
-	for key, d := range in.deployments {
-		t := &d.object.Spec.Template
-		out = append(out, owner{
-			key:      key,
-			origin:   d.origin,
-			path:     "spec.template.spec",
-			meta:     t.ObjectMeta,
-			spec:     &t.Spec,
-			hash:     templateHash(t),
-			template: true,
-		})
-	}
-	for key, p := range in.pods {
-		meta := metav1.ObjectMeta{Labels: p.object.Labels, Annotations: p.object.Annotations}
-		t := &corev1.PodTemplateSpec{ObjectMeta: meta, Spec: p.object.Spec}
-		out = append(out, owner{
-			key:    key,
-			origin: p.origin,
-			path:   "spec",
-			meta:   meta,
-			spec:   &t.Spec,
-			hash:   templateHash(t),
-		})
-	}
-	slices.SortFunc(out, func(a, b owner) int { return cmp.Compare(a.key.String(), b.key.String()) })
-	return out
 }

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -197,9 +196,12 @@ func (l *loop) plan(now time.Time) (leaving []*pod) {
 	wanted := map[source.Key]bool{}
 	for _, o := range l.in.owners() {
 		wanted[o.key] = true
-		if o.template {
+		switch o.key.Kind {
+		case kinds.Deployment:
 			l.planDeployment(o, now, mark)
-		} else {
+		case kinds.StatefulSet:
+			l.planStatefulSet(o, now, mark)
+		default:
 			l.planPod(o, now, mark)
 		}
 	}
@@ -213,15 +215,8 @@ func (l *loop) plan(now time.Time) (leaving []*pod) {
 
 func (l *loop) planDeployment(o owner, now time.Time, mark func(*pod)) {
 	plan := rolloutOf(l.in.deployments[o.key].object)
-	byReplica := map[replica]*pod{}
-	for _, p := range l.sortedPods() {
-		if p.owner == o.key {
-			ready := p.isReady() && len(l.closed(p, now)) == 0
-			r := replica{ordinal: p.ordinal, hash: p.hash, ready: ready, terminating: p.terminating != nil}
-			byReplica[r] = p
-			plan.have = append(plan.have, r)
-		}
-	}
+	have, byReplica := l.replicasOf(o.key, now)
+	plan.have = have
 	start, stop := planRollout(plan)
 	for _, r := range stop {
 		mark(byReplica[r])
@@ -233,6 +228,38 @@ func (l *loop) planDeployment(o owner, now time.Time, mark func(*pod)) {
 			start--
 		}
 	}
+}
+
+// planStatefulSet starts and stops pods with stable names. A name that another pod has is waited
+// for.
+func (l *loop) planStatefulSet(o owner, now time.Time, mark func(*pod)) {
+	plan := membersOf(l.in.statefulSets[o.key].object, o.hash)
+	have, byReplica := l.replicasOf(o.key, now)
+	plan.have = have
+	start, stop := planMembers(plan)
+	for _, r := range stop {
+		mark(byReplica[r])
+	}
+	for _, ordinal := range start {
+		p := newPod(o, ordinal, l.in.namespaces[o.key.Namespace], now)
+		if l.pods[p.key()] == nil {
+			l.pods[p.key()] = p
+		}
+	}
+}
+
+// replicasOf returns what there is of an owner's pods.
+func (l *loop) replicasOf(key source.Key, now time.Time) (have []replica, pods map[replica]*pod) {
+	pods = map[replica]*pod{}
+	for _, p := range l.sortedPods() {
+		if p.owner == key {
+			ready := p.isReady() && len(l.closed(p, now)) == 0
+			r := replica{ordinal: p.ordinal, hash: p.hash, ready: ready, terminating: p.terminating != nil}
+			pods[r] = p
+			have = append(have, r)
+		}
+	}
+	return have, pods
 }
 
 // planPod keeps one pod for a Pod object. A changed one is replaced when the old one has ended,
@@ -340,7 +367,7 @@ func (l *loop) origin(key source.Key) string {
 	if p == nil {
 		return ""
 	}
-	return cmp.Or(l.in.deployments[p.owner].origin, l.in.pods[p.owner].origin)
+	return l.in.originOf(p.owner)
 }
 
 func (l *loop) snapshot(now time.Time) *Snapshot {

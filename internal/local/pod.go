@@ -73,15 +73,8 @@ type port struct {
 // newPod returns the record of a pod that an owner wants.
 func newPod(o owner, ordinal int, namespace *corev1.Namespace, now time.Time) *pod {
 	object := &corev1.Pod{ObjectMeta: *o.meta.DeepCopy(), Spec: *o.spec.DeepCopy()}
-	object.Namespace, object.Name = o.key.Namespace, o.key.Name
-	if o.template {
-		object.Name = podName(o.key.Name, o.hash, ordinal)
-		isController := true
-		object.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: "apps/v1", Kind: "ReplicaSet", Name: o.key.Name + "-" + o.hash, Controller: &isController,
-		}}
-		setKey(&object.Labels, revisionLabel, o.hash)
-	}
+	object.Namespace = o.key.Namespace
+	o.identify(object, ordinal)
 	object.UID = types.UID(safeHash(32, object.Namespace, object.Name, now.Format(time.RFC3339Nano)))
 	object.CreationTimestamp = metav1.NewTime(now)
 	object.Spec.NodeName = cmp.Or(object.Spec.NodeName, nodeName)

@@ -446,6 +446,24 @@ func TestLoadBalancerStaysWhileGatewaysChange(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
+// TestNewAddressesAreTold: of a gateway that comes later, or moves to another port.
+func TestNewAddressesAreTold(t *testing.T) {
+	at := func(port int32) source.Change {
+		change := service("web")
+		s := change.Object.(*corev1.Service)
+		s.Spec.Type = corev1.ServiceTypeLoadBalancer
+		s.Spec.Ports[0].Port = port
+		return change
+	}
+	m := run(t, Options{})
+	m.await(t, func(s *Snapshot) bool { return s.Synced })
+	m.source.Send(context.Background(), at(29082))
+	require.Equal(t, "gateway http://127.0.0.1:29082 (default/web) opens", m.awaitNotice(t, ":29082").String())
+	m.source.Send(context.Background(), at(29083))
+	require.Equal(t, "gateway http://127.0.0.1:29083 (default/web) opens", m.awaitNotice(t, ":29083").String())
+	require.Equal(t, "gateway http://127.0.0.1:29082 (default/web) closes", m.awaitNotice(t, ":29082").String())
+}
+
 func TestLoadBalancersBesideAnotherRuntime(t *testing.T) {
 	change := service("web")
 	s := change.Object.(*corev1.Service)

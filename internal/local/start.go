@@ -174,7 +174,7 @@ func ownerURI(o source.Key) string {
 	if o.Kind == kinds.Pod {
 		return fmt.Sprintf("kubernetes://apis/v1/namespaces/%s/pods/%s", o.Namespace, o.Name)
 	}
-	return fmt.Sprintf("kubernetes://apis/apps/v1/namespaces/%s/deployments/%s", o.Namespace, o.Name)
+	return fmt.Sprintf("kubernetes://apis/apps/v1/namespaces/%s/%s/%s", o.Namespace, kinds.Of(o.Kind).Resource, o.Name)
 }
 
 // startWorker runs the worker of a prepared pod.
@@ -246,10 +246,10 @@ func (l *loop) problemsOf(o owner) []source.Problem {
 			Message: f.message, Want: f.want,
 		})
 	}
-	if o.template && !selectorMatches(l.in.deployments[o.key].object) {
+	if o.hasTemplate() && !o.selectorMatches() {
 		out = append(out, source.Problem{
 			Severity: source.Warning, Object: o.key, Origin: o.origin, Path: "spec.selector",
-			Message: "does not match the labels of spec.template; a cluster would refuse the Deployment",
+			Message: "does not match the labels of spec.template; a cluster would refuse the " + o.key.Kind.Name(),
 			Want:    "matchLabels that the template's labels contain",
 		})
 	}

@@ -103,6 +103,15 @@ type LoadBalancer struct {
 // URL returns the URL to open in a browser.
 func (e LoadBalancer) URL() string { return "http://" + e.Address.String() }
 
+// String returns where it listens, and for which Service.
+func (e LoadBalancer) String() string {
+	at := e.Address.String()
+	if e.HTTP {
+		at = e.URL()
+	}
+	return "gateway " + at + " (" + e.Namespace + "/" + e.Service + ")"
+}
+
 func (p *pod) state() PodState {
 	has := func(f func(*container) bool) bool { return slices.ContainsFunc(p.containers, f) }
 	switch {

@@ -34,12 +34,17 @@ type Keys struct {
 	// pilot_jwks_resolver_network_fetch_success_total,
 	// pilot_jwks_resolver_network_fetch_fail_total.
 	Fetched, Failed prometheus.Counter
+	// LeftOut is the number of sets for which the shares of the namespaces that name them have no
+	// room. lateen_key_sets_left_out.
+	LeftOut prometheus.Gauge
 }
 
 func newKeys(f promauto.Factory) Keys {
 	return Keys{
 		Fetched: counter(f, "pilot_jwks_resolver_network_fetch_success_total", "Sets of keys that were fetched."),
 		Failed:  counter(f, "pilot_jwks_resolver_network_fetch_fail_total", "Sets of keys that could not be fetched."),
+		LeftOut: gauge(f, "lateen_key_sets_left_out",
+			"Sets of keys for which the shares of the namespaces that name them have no room."),
 	}
 }
 

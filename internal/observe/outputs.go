@@ -41,7 +41,8 @@ type XDS struct {
 	// "PermissionDenied", …). lateen_xds_refused_streams_total.
 	Refused *prometheus.CounterVec
 	// Limited counts what was refused because its owner has as much as it may, by limit:
-	// "connections", "streams", "rate" (at which streams begin), "metadata", "names" or "classes".
+	// "connections", "streams", "rate" (at which streams begin), "metadata", "names", "classes",
+	// "calls" (of the certificate service, at a time), "call_rate" or "call_size".
 	// lateen_xds_limited_total.
 	Limited *prometheus.CounterVec
 	// Ended counts streams that the control plane has ended, by reason: "pod_gone",
@@ -80,7 +81,7 @@ func newXDS(f promauto.Factory) XDS {
 		ReceiveMax:     gauge(f, "pilot_xds_recv_max", "Size in bytes of the largest request."),
 		Refused:        counters(f, "lateen_xds_refused_streams_total", "Streams that were not admitted.", "code"),
 		Limited: counters(f, "lateen_xds_limited_total",
-			"Connections, streams and requests refused because of a limit of their client.", "limit"),
+			"Connections, streams, calls and requests refused because of a limit of their client.", "limit"),
 		Ended: counters(f, "lateen_xds_ended_streams_total", "Streams that were ended for their clients' identity.",
 			"reason"),
 		Waiting: gauge(f, "lateen_xds_waiting_streams", "Streams that wait for their admission."),
@@ -107,7 +108,8 @@ type Push struct {
 	// Queue is how long a proxy's push waits for its turn, in seconds. pilot_proxy_queue_time.
 	Queue prometheus.Histogram
 	// EventToLastAck is the time from an event's arrival in this process to the ACK of the last
-	// proxy that it affects, in seconds. It includes the debounce.
+	// proxy that it affects, in seconds. It includes the debounce, and leaves out removals that are
+	// held back on purpose.
 	// lateen_event_to_last_ack_seconds.
 	EventToLastAck prometheus.Histogram
 	// EndpointRemoval is the time from the end of an endpoint, as it arrived in this process, to
@@ -123,6 +125,10 @@ type Push struct {
 	// BusySeconds counts the time that slots were in use, summed over them: its rate divided by
 	// Slots is the saturation. lateen_push_busy_seconds_total.
 	BusySeconds prometheus.Counter
+	// Empty counts pushes that found nothing to do: neither a newer state nor anything to send. Few
+	// do; very many in a row mean that the pool calls a stream again and again for nothing.
+	// lateen_empty_pushes_total.
+	Empty prometheus.Counter
 	// Coalesced counts generations that were merged into a push that was still waiting.
 	// lateen_coalesced_pushes_total.
 	Coalesced prometheus.Counter
@@ -145,6 +151,7 @@ func newPush(f promauto.Factory) Push {
 		Busy:  gauge(f, "lateen_push_slots_busy", "Pushes that run."),
 		BusySeconds: counter(f, "lateen_push_busy_seconds_total",
 			"Seconds that slots of pushes were in use, summed over them."),
+		Empty: counter(f, "lateen_empty_pushes_total", "Pushes that found nothing to do."),
 		Coalesced: counter(f, "lateen_coalesced_pushes_total",
 			"Generations merged into a push that was still waiting."),
 	}

@@ -27,9 +27,9 @@ func TestMain(m *testing.M) { leak.Main(m) }
 type fake struct {
 	isolated bool
 	// swallows tells that a change is lost.
-	swallows func(source.Change) bool
-	restarts int
-	sick     int
+	swallows    func(source.Change) bool
+	restarts    int
+	misbehaving int
 	// warms tells that it can be told to send everything.
 	warms bool
 
@@ -172,7 +172,7 @@ func (f fakeFleet) Start(pod load.Pod) (stop func()) {
 func (f fakeFleet) StartMisbehaving(pods []load.Pod, _ Disturbance) (Misbehaving, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.sick += len(pods)
+	f.misbehaving += len(pods)
 	for _, pod := range pods {
 		f.pods[pod.Name] = pod
 	}
@@ -189,7 +189,7 @@ func (f fakePatients) Synced() int { return len(f.pods) }
 func (f fakePatients) Stop() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.sick -= len(f.pods)
+	f.misbehaving -= len(f.pods)
 	for _, pod := range f.pods {
 		delete(f.fake.pods, pod.Name)
 	}

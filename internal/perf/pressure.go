@@ -29,22 +29,22 @@ const (
 	// MassConnect is many sidecars that connect in the same second, as changes begin. They see none
 	// of the changes, because sending these to them would measure a larger mesh.
 	MassConnect Disturbance = "many connect at once"
-	// NamespaceStorm is a high rate of changes to services of another namespace. MeshStorm is the
-	// same rate of changes to services of all namespaces.
-	NamespaceStorm Disturbance = "storm in a namespace"
-	MeshStorm      Disturbance = "storm everywhere"
+	// NamespaceOverload is a high rate of changes to services of another namespace. MeshOverload is
+	// the same rate of changes to services of all namespaces.
+	NamespaceOverload Disturbance = "overload of a namespace"
+	MeshOverload      Disturbance = "overload everywhere"
 )
 
 // Disturbances returns all of them in the order of reports.
 func Disturbances() []Disturbance {
-	return []Disturbance{StalledReaders, LateACKs, RequestFlood, MassConnect, NamespaceStorm, MeshStorm}
+	return []Disturbance{StalledReaders, LateACKs, RequestFlood, MassConnect, NamespaceOverload, MeshOverload}
 }
 
 // DisturbancesByFlag maps flag values to disturbances.
 func DisturbancesByFlag() map[string]Disturbance {
 	return map[string]Disturbance{
-		"deaf": StalledReaders, "late": LateACKs, "flood": RequestFlood, "crowd": MassConnect,
-		"storm": NamespaceStorm, "storm-everywhere": MeshStorm,
+		"stalled-reader": StalledReaders, "late-ack": LateACKs, "request-flood": RequestFlood,
+		"mass-connect": MassConnect, "overload": NamespaceOverload, "overload-everywhere": MeshOverload,
 	}
 }
 
@@ -55,8 +55,8 @@ type PressureOptions struct {
 	// Options.Sidecars. NumMassConnect is how many sidecars of MassConnect there are. They have a
 	// namespace of their own, with as many services as the rest of the mesh.
 	NumMisbehaving, NumMassConnect int
-	// StormRate is how many changes a storm makes each second.
-	StormRate float64
+	// OverloadRate is how many changes an overload makes each second.
+	OverloadRate float64
 	// Only selects disturbances. Empty selects all.
 	Only []Disturbance
 	// Runs is how many pairs of runs measure each disturbance, one with it and one without.
@@ -68,8 +68,8 @@ func (o PressureOptions) Validate() error {
 	switch err := o.Options.Validate(); {
 	case err != nil:
 		return err
-	case o.NumMisbehaving < 1 || o.NumMassConnect < 1 || o.Runs < 1 || o.StormRate <= 0:
-		return errors.New("sick sidecars, a crowd, a storm and runs: want 1 of each at least")
+	case o.NumMisbehaving < 1 || o.NumMassConnect < 1 || o.Runs < 1 || o.OverloadRate <= 0:
+		return errors.New("misbehaving, mass connect, rate of changes and runs: want 1 of each at least")
 	case o.Mesh.Pods < o.Sidecars+o.NumMisbehaving:
 		return fmt.Errorf(
 			"%d pods: want %d, for sidecars that are well and for those that are not",
@@ -77,7 +77,7 @@ func (o PressureOptions) Validate() error {
 			o.Sidecars+o.NumMisbehaving,
 		)
 	case o.Mesh.Services < 2:
-		return errors.New("a storm is of other services than the one that is measured: want 2 at least")
+		return errors.New("the overload is of other services than the one that is measured: want 2 at least")
 	case 2*len(o.disturbances())*o.Runs*o.Changes > maxChanges:
 		return fmt.Errorf("%d runs of %d changes: there are marks for %d changes in all", o.Runs, o.Changes, maxChanges)
 	}
@@ -140,13 +140,13 @@ func (w *pressureTest) measure(ctx context.Context) (rows []PressurePairs, err e
 }
 
 // measureRun makes the changes once, with the disturbance or without.
-func (w *pressureTest) measureRun(ctx context.Context, s Disturbance, sick bool) (h PressureRun, err error) {
+func (w *pressureTest) measureRun(ctx context.Context, s Disturbance, disturbed bool) (h PressureRun, err error) {
 	before, err := w.plane.Usage(ctx)
 	if err != nil {
 		return h, err
 	}
 	stop := func() error { return nil }
-	if sick {
+	if disturbed {
 		if stop, err = w.disturb(ctx, s); err != nil {
 			return h, err
 		}
@@ -178,10 +178,10 @@ func (w *pressureTest) measureRun(ctx context.Context, s Disturbance, sick bool)
 // when it returns.
 func (w *pressureTest) disturb(ctx context.Context, s Disturbance) (stop func() error, err error) {
 	switch s {
-	case NamespaceStorm:
-		return w.storm(ctx, w.o.Mesh.Namespaces), nil
-	case MeshStorm:
-		return w.storm(ctx, 1), nil
+	case NamespaceOverload:
+		return w.overload(ctx, w.o.Mesh.Namespaces), nil
+	case MeshOverload:
+		return w.overload(ctx, 1), nil
 	}
 	number, first := w.o.NumMisbehaving, w.o.Sidecars
 	if s == MassConnect {
@@ -196,7 +196,7 @@ func (w *pressureTest) disturb(ctx context.Context, s Disturbance) (stop func() 
 		return nil, err
 	}
 	settled := func() error {
-		return w.await(ctx, "waiting for those that are sick", nil, number, patients.Synced)
+		return w.await(ctx, "waiting for those that misbehave", nil, number, patients.Synced)
 	}
 	if s == MassConnect {
 		return func() error { return errors.Join(settled(), patients.Stop()) }, nil
@@ -207,18 +207,18 @@ func (w *pressureTest) disturb(ctx context.Context, s Disturbance) (stop func() 
 	return patients.Stop, nil
 }
 
-// stormInterval is the time between two writes of a storm. Each write makes the changes of that
-// time.
-const stormInterval = 10 * time.Millisecond
+// overloadInterval is the time between two writes of an overload. Each write makes the changes of
+// that time.
+const overloadInterval = 10 * time.Millisecond
 
-// storm changes endpoints of every nth service but the measured one, until end is called.
-func (w *pressureTest) storm(ctx context.Context, every int) (end func() error) {
+// overload changes endpoints of every nth service but the measured one, until end is called.
+func (w *pressureTest) overload(ctx context.Context, every int) (end func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() {
-		pace := newPacer(float64(time.Second / stormInterval))
+		pace := newPacer(float64(time.Second / overloadInterval))
 		defer pace.stop()
-		each := max(1, int(w.o.StormRate*stormInterval.Seconds()))
+		each := max(1, int(w.o.OverloadRate*overloadInterval.Seconds()))
 		for n := 0; ; n += each {
 			if pace.wait(ctx) != nil {
 				done <- nil
@@ -287,7 +287,7 @@ type PressureReport struct {
 	ControlPlane controlplane.Description `json:"controlPlane"`
 	Machine      measure.Machine          `json:"machine"`
 	Mesh         load.Shape               `json:"mesh"`
-	Rows         []PressurePairs          `json:"sicknesses"`
+	Rows         []PressurePairs          `json:"disturbances"`
 }
 
 // Ratio is how many times later p99 is with the disturbance: the median of the pairs.
@@ -307,7 +307,7 @@ type PressureRun struct {
 
 // PressurePairs are the runs with one disturbance, each with its run without.
 type PressurePairs struct {
-	Disturbance Disturbance   `json:"sickness"`
+	Disturbance Disturbance   `json:"disturbance"`
 	Without     []PressureRun `json:"without"`
 	With        []PressureRun `json:"with"`
 	// Ratios are the p99 with the disturbance divided by the p99 without, for each pair.

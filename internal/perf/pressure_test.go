@@ -13,13 +13,13 @@ import (
 )
 
 func TestPressureMeasuresThoseThatAreWell(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // so that each storm has its time
+	synctest.Test(t, func(t *testing.T) { // so that each overload has its time
 		f := newFake()
 		o := PressureOptions{Options: f.options(load.Shape{Namespaces: 1, Services: 3, Pods: 9}, 4), NumMisbehaving: 2,
-			NumMassConnect: 5, StormRate: 1000, Runs: 2}
+			NumMassConnect: 5, OverloadRate: 1000, Runs: 2}
 		most, gusts := 0, 0
 		f.swallows = func(c source.Change) bool {
-			most = max(most, f.sick)
+			most = max(most, f.misbehaving)
 			if strings.Contains(c.Key.Name, "-gust-") {
 				gusts++
 			}
@@ -28,8 +28,8 @@ func TestPressureMeasuresThoseThatAreWell(t *testing.T) {
 		require.NoError(t, o.Validate())
 		r, err := Pressure(t.Context(), o)
 		require.NoError(t, err)
-		require.Equal(t, 5, most, "the crowd")
-		require.Zero(t, f.sick, "all are stopped")
+		require.Equal(t, 5, most, "those that connect at once")
+		require.Zero(t, f.misbehaving, "all are stopped")
 		require.Positive(t, gusts)
 		require.True(t, f.closed)
 		require.Len(t, r.Rows, len(Disturbances()))
@@ -57,7 +57,7 @@ func TestPressureTakesTheMedianOfPairs(t *testing.T) {
 
 func TestPressureTellsMistakes(t *testing.T) {
 	good := PressureOptions{Options: newFake().options(load.Shape{Namespaces: 1, Services: 2, Pods: 9}, 4),
-		NumMisbehaving: 1, NumMassConnect: 5, StormRate: 1, Runs: 1}
+		NumMisbehaving: 1, NumMassConnect: 5, OverloadRate: 1, Runs: 1}
 	require.NoError(t, good.Validate())
 	for want, spoil := range map[string]func(o *PressureOptions){
 		"want 1 of each at least":  func(o *PressureOptions) { o.Runs = 0 },

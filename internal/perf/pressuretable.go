@@ -65,7 +65,7 @@ func (r PressureReport) Notes() []string {
 			cmp.Or(runs, 1),
 			pairs,
 		),
-		"QUEUED waits in the control plane when all changes have arrived, so for those that are sick together; " +
+		"QUEUED waits in the control plane when all changes have arrived, so for all that misbehave together; " +
 			"KERNEL in the kernel, for one. The most of all runs.",
 	}
 }

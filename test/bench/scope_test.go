@@ -34,7 +34,7 @@ func BenchmarkScope(b *testing.B) {
 			for b.Loop() {
 				s := scope.New(u.writer.Snapshot(), &class)
 				svc := s.Service(host)
-				if svc == nil || s.VirtualService(host) == nil || s.DestinationRule(svc) == nil {
+				if svc == nil || s.VirtualService(host, 80, scope.HTTPRoutes) == nil || s.DestinationRule(svc) == nil {
 					b.Fatal("the class does not see the service")
 				}
 			}

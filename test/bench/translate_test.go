@@ -64,9 +64,9 @@ type inputs struct {
 func inputsOf(tb testing.TB, s *scope.Scope, host model.Host) inputs {
 	svc := s.Service(host)
 	require.NotNil(tb, svc)
-	vs, rule := s.VirtualService(host), s.DestinationRule(svc)
 	mesh := s.Mesh()
 	port := svc.Ports[0]
+	vs, rule := s.VirtualService(host, port.Port, scope.HTTPRoutes), s.DestinationRule(svc)
 	refs := []route.RouteRef{{
 		Owner: source.Key{Kind: kinds.VirtualService, Namespace: vs.Namespace, Name: vs.Name},
 		Route: vs.HTTP[0],

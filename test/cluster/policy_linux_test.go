@@ -92,6 +92,7 @@ func callsOfTable(t *testing.T, c, other *cluster, table *policytable.World) {
 		a := callers[r.Caller].do(r.Method, base+r.Path, headers...)
 		return a.status, a.String()
 	}
+	table.WithoutHTTP2 = true // the callers send HTTP/1.1
 	table.Connects = func(caller, server string, port int) bool {
 		host := server + ".default"
 		if caller == policytable.Plain {

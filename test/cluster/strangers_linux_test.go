@@ -28,7 +28,8 @@ func strangers(t *testing.T, c *cluster) {
 		{"garbage", token, "garbage", codes.InvalidArgument, "the signing request is not in PEM"},
 		{"garbage in PEM", token, block("garbage"), codes.InvalidArgument, "the signing request cannot be read"},
 		{"a request cut short", token, good[:len(good)/2], codes.InvalidArgument, "the signing request"},
-		{"a large request", token, block(strings.Repeat("x", 1<<20)), codes.InvalidArgument, "at most 16384"},
+		{"a long request", token, block(strings.Repeat("x", 32<<10)), codes.InvalidArgument, "at most 16384"},
+		{"a large request", token, block(strings.Repeat("x", 1<<20)), codes.ResourceExhausted, "want 65536 at most"},
 		{"a huge request", token, block(strings.Repeat("x", 8<<20)), codes.ResourceExhausted, "larger than max"},
 		{
 			"another identity", token, requestOf(t, newKey(t), "spiffe://cluster.local/ns/kube-system/sa/default"),

@@ -34,7 +34,9 @@ func TestPodsServeTrafficThroughRedirection(t *testing.T) {
 	}{
 		{"Routes", routes}, {"Ports", ports}, {"Headless", headless}, {"Addresses", addresses},
 		{"ExternalIPs", externalIPs},
-		{"Hints", hints}, {"Outside", outside}, {"HeadlessTLS", headlessTLS}, {"DNS", namesWithoutAddress},
+		{"Hints", hints}, {"Outside", outside}, {"HeadlessTLS", headlessTLS},
+		{"HeadlessStrangers", headlessStrangers}, {"HeadlessMutualTLS", headlessMutualTLS},
+		{"DNS", namesWithoutAddress},
 		{"Bookinfo", bookinfo},
 		{"Metrics", standardMetrics},
 		{"MutualTLS", mutualTLS}, {"Injected", injected},

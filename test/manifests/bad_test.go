@@ -59,7 +59,7 @@ metadata: {name: a, namespace: default}
 spec:
   hosts: [a, in.healthy.test]
   gateways: [mesh, istio-system/g]
-  http: [{timeout: 3s, route: [{destination: {host: a, subset: v1}}]}]
+  http: [{timeout: 3s, route: [{destination: {host: a, subset: v1, port: {number: 80}}}]}]
 ---
 apiVersion: networking.istio.io/v1
 kind: Gateway

@@ -19,43 +19,44 @@ const (
 )
 
 // key has a hook leave a field out of what is a key.
-func key(function, counts, node string, part int, site string) hook {
-	return hook{place{function, counts, node}, part, `mutantKey("` + site + `", `, ")"}
+func key(function, node string, part int, site string) hook {
+	return hook{place{function, node}, part, `mutantKey("` + site + `", `, ")"}
 }
 
 // keys is like key, of a slice of them.
-func keys(function, counts, node string, part int, site string) hook {
-	return hook{place{function, counts, node}, part, `mutantKeys("` + site + `", `, ")"}
+func keys(function, node string, part int, site string) hook {
+	return hook{place{function, node}, part, `mutantKeys("` + site + `", `, ")"}
 }
 
 // fields has a loop over the fields of a struct skip one.
-func fields(function, counts, node string) hook {
-	return hook{place{function, counts, node}, begin, "\nif mutantSkips($0.Type(), $1) {\ncontinue\n}", ""}
+func fields(function, node string) hook {
+	return hook{place{function, node}, begin, "\nif mutantSkips($0.Type(), $1) {\ncontinue\n}", ""}
 }
 
 var hooks = []hook{
-	key("compile.memo.get", "IndexExpr 3", "IndexExpr 1", 1, "memo"),
-	key("compile.memo.get", "IndexExpr 3", "IndexExpr 2", 1, "memo"),
-	key("compile.memo.get", "IndexExpr 3", "IndexExpr 3", 1, "memo"),
-	key("compile.stepCache.editFor", "IndexExpr 2", "IndexExpr 1", 1, "outlook"),
-	key("compile.stepCache.editFor", "IndexExpr 2", "IndexExpr 2", 1, "outlook"),
-	key("compile.stepCache.editLike", "IndexExpr 6", "IndexExpr 1", 1, "alike"),
-	key("compile.stepCache.editLike", "IndexExpr 6", "IndexExpr 2", 1, "alike"),
-	key("compile.stepCache.editLike", "IndexExpr 6", "IndexExpr 5", 1, "alike"),
-	key("compile.stepCache.editLike", "IndexExpr 6", "IndexExpr 6", 1, "alike"),
-	key("compile.Compiler.keyOf", "IndexExpr 1", "IndexExpr 1", 1, "class"),
-	key("compile.Compiler.place", "IndexExpr 1", "IndexExpr 1", 1, "class"),
-	key("compile.Compiler.release", "ExprStmt 3", "ExprStmt 3", 2, "class"),
-	key("compile.groups.get", "IndexExpr 4", "IndexExpr 1", 1, "endpoint set"),
-	key("compile.groups.get", "IndexExpr 4", "IndexExpr 2", 1, "endpoint set"),
-	key("compile.groups.update", "IndexExpr 3", "IndexExpr 2", 1, "endpoint set"),
-	key("compile.groups.update", "IndexExpr 3", "IndexExpr 3", 1, "endpoint set"),
-	key("compile.Store.Canonical", "CompositeLit 1", "CompositeLit 1", whole, "content"),
-	key("model.Interner.hash", "ExprStmt 2", "ExprStmt 2", 2, "list"),
-	keys("model.Interner.List", "CallExpr 10", "CallExpr 6", 1, "list"),
-	keys("model.Interner.List", "CallExpr 10", "CallExpr 6", 2, "list"),
-	fields("model.hasher.add", "RangeStmt 2", "RangeStmt 2"),
-	fields("model.equalValues", "RangeStmt 1", "RangeStmt 1"),
+	key("compile.memo.get", "IndexExpr m.results[in] #1", 1, "memo"),
+	key("compile.memo.get", "IndexExpr m.results[in] #2", 1, "memo"),
+	key("compile.memo.get", "IndexExpr m.results[in] #3", 1, "memo"),
+	key("compile.stepCache.editFor", "IndexExpr b.known[by] #1", 1, "outlook"),
+	key("compile.stepCache.editFor", "IndexExpr b.known[by] #2", 1, "outlook"),
+	key("compile.stepCache.editLike", "IndexExpr b.done[key] #1", 1, "alike"),
+	key("compile.stepCache.editLike", "IndexExpr b.done[key] #2", 1, "alike"),
+	key("compile.stepCache.editLike", "IndexExpr b.done[key] #3", 1, "alike"),
+	key("compile.stepCache.editLike", "IndexExpr b.done[key] #4", 1, "alike"),
+	key("compile.Compiler.keyOf", "IndexExpr c.classes[key]", 1, "class"),
+	key("compile.Compiler.place", "IndexExpr c.classes[key]", 1, "class"),
+	key("compile.Compiler.rename", "IndexExpr c.classes[key] #1", 1, "class"),
+	key("compile.Compiler.release", "ExprStmt delete(c.classes, old.key)", 2, "class"),
+	key("compile.groups.get", "IndexExpr g.known[key] #1", 1, "endpoint set"),
+	key("compile.groups.get", "IndexExpr g.known[key] #2", 1, "endpoint set"),
+	key("compile.groups.update", "IndexExpr g.known[key] #1", 1, "endpoint set"),
+	key("compile.groups.update", "IndexExpr g.known[key] #2", 1, "endpoint set"),
+	key("compile.Store.Canonical", "CompositeLit content{…", whole, "content"),
+	key("model.Interner.hash", "ExprStmt maphash.WriteComparable(&h, item)", 2, "list"),
+	keys("model.Interner.List", "CallExpr slices.Equal(l.items, items)", 1, "list"),
+	keys("model.Interner.List", "CallExpr slices.Equal(l.items, items)", 2, "list"),
+	fields("model.hasher.add", "RangeStmt for i := range v.NumField(…"),
+	fields("model.equalValues", "RangeStmt for i…"),
 }
 
 func (h hook) insertions(t *testing.T, tr *tree) (file string, list []insertion) {

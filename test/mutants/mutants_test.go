@@ -61,6 +61,7 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 		"TestClassFromBaseSeesItsOwnRoutes",
 		"TestPodsSelectedByNameHaveTheirOwnClass",
 		"TestProxiesWithOtherSettingsAreOtherClasses",
+		"TestProxiesThatLeaveTogetherTakeTheirClassAlong",
 		"TestWhatClassesShareIsWhatEachComesTo",
 	}, checks: 300}
 	session = &checker{

@@ -10,7 +10,7 @@ var indexed = []struct {
 }{
 	{"Service", []string{
 		"servicesByHost", "servicesByNamespace", "servicesByPort", "servicesByVIP", "servicesByPortMatch",
-		"servicesBySelector", "servicesByAlias", "servicesByEndpoint", "servicesByDifference",
+		"servicesBySelector", "servicesByAlias", "servicesByEndpoint", "servicesCalledByPod", "servicesByDifference",
 	}, false},
 	{"VirtualService", []string{
 		"virtualServicesByName", "virtualServicesByHost", "virtualServicesByGateway",
@@ -18,7 +18,10 @@ var indexed = []struct {
 	}, true},
 	{
 		"DestinationRule",
-		[]string{"destinationRulesByHost", "destinationRulesByCredential", "destinationRulesByDifference"},
+		[]string{
+			"destinationRulesByHost", "destinationRulesByCredential", "destinationRulesPassingThrough",
+			"destinationRulesByDifference",
+		},
 		true,
 	},
 	{"Gateway", []string{
@@ -49,28 +52,28 @@ func tableFaults() [][]fault {
 		is := fmt.Sprintf("mutantIs[T, model.%s]()", t.object)
 		for _, index := range t.indexes {
 			column := fmt.Sprintf("%s && c == int(%s)", is, index)
-			all = append(all, in("state.table.swap", "ExprStmt 2",
-				when(column, without("ExprStmt 1", index+": one comes")),
-				when(column, without("ExprStmt 2", index+": one goes")),
+			all = append(all, in("state.table.swap",
+				when(column, without("ExprStmt ix.put(b.tx, k, p.New)", index+": one comes")),
+				when(column, without("ExprStmt ix.drop(b.tx, k)", index+": one goes")),
 			))
 		}
 		if t.selects {
-			all = append(all, in("state.declared.swapSelectors", "ExprStmt 2",
-				when(is, without("ExprStmt 1", "selectors: that of a "+t.object+" goes")),
-				when(is, without("ExprStmt 2", "selectors: that of a "+t.object+" comes")),
-			), in("state.declared.changedSelectors", "AssignStmt 3",
-				when(is, without("AssignStmt 3", "changed selectors: those of a "+t.object)),
+			all = append(all, in("state.declared.swapSelectors",
+				when(is, without("ExprStmt b.next.selectors.drop(…", "selectors: that of a "+t.object+" goes")),
+				when(is, without("ExprStmt b.next.selectors.put(…", "selectors: that of a "+t.object+" comes")),
+			), in("state.declared.changedSelectors",
+				when(is, without("AssignStmt found…", "changed selectors: those of a "+t.object)),
 			))
 		}
 		if t.object == "EndpointSlice" {
 			continue // it is in no delta: its endpoints are
 		}
-		all = append(all, in("state.declared.swap", "AssignStmt 6",
-			when(is, without("AssignStmt 6", "the delta has a "+t.object)),
-		), in("state.declared.isEmpty", "BinaryExpr 3",
-			when(is, instead("BinaryExpr 1", "a "+t.object+" is a change", "true")),
-		), in("state.declared.compose", "AssignStmt 1",
-			when(is, without("AssignStmt 1", "objects of both deltas: "+t.object)),
+		all = append(all, in("state.declared.swap",
+			when(is, without("AssignStmt *list = append(*list, Pair[T]{Old: o, New: n})", "the delta has a "+t.object)),
+		), in("state.declared.isEmpty",
+			when(is, instead("BinaryExpr t.changes == nil ||…", "a "+t.object+" is a change", "true")),
+		), in("state.declared.compose",
+			when(is, without("AssignStmt *t.changes(…", "objects of both deltas: "+t.object)),
 		))
 	}
 	return all

@@ -55,7 +55,7 @@ app.kubernetes.io/part-of: lateen
 
 {{- /* The values below pilot. Istio's chart takes them without that prefix too, and these come first. */ -}}
 {{- define "lateen.pilot" -}}
-{{- $flat := pick .Values "image" "replicaCount" "autoscaleEnabled" "autoscaleMin" "autoscaleMax" "autoscaleBehavior" "cpu" "memory" "resources" "rollingMaxSurge" "rollingMaxUnavailable" "env" "extraContainerArgs" "deploymentLabels" "podLabels" "podAnnotations" "serviceAnnotations" "serviceAccountAnnotations" "nodeSelector" "affinity" "tolerations" "topologySpreadConstraints" "secretNamespaces" "keepaliveMaxServerConnectionAge" -}}
+{{- $flat := pick .Values "image" "replicaCount" "autoscaleEnabled" "autoscaleMin" "autoscaleMax" "autoscaleBehavior" "cpu" "memory" "resources" "rollingMaxSurge" "rollingMaxUnavailable" "env" "envVarFrom" "extraContainerArgs" "volumes" "volumeMounts" "initContainers" "ipFamilyPolicy" "ipFamilies" "pdb" "deploymentLabels" "deploymentAnnotations" "podLabels" "podAnnotations" "serviceAnnotations" "serviceAccountAnnotations" "nodeSelector" "affinity" "tolerations" "topologySpreadConstraints" "secretNamespaces" "keepaliveMaxServerConnectionAge" -}}
 {{ mustMergeOverwrite (deepCopy .Values.pilot) $flat | toJson }}
 {{- end }}
 

@@ -11,6 +11,9 @@ import (
 
 type object = map[string]any
 
+// ownerOnly is the mode of a socket that only Envoy's user may connect to.
+const ownerOnly = 0o600
+
 // Config returns Envoy's bootstrap as JSON. Equal settings give equal bytes.
 func Config(s settings.Settings) ([]byte, error) {
 	config := object{
@@ -24,7 +27,8 @@ func Config(s settings.Settings) ([]byte, error) {
 		// Half of a cluster's memory are statistics that most clusters never use.
 		"deferred_stat_options": object{"enable_deferred_creation_stats": true},
 		"admin": object{
-			"address":      socketAddress(s.Node.Loopback().String(), s.Envoy.AdminPort),
+			// A socket of TCP would be within reach of routes.
+			"address":      object{"pipe": object{"path": s.Envoy.AdminSocket(), "mode": ownerOnly}},
 			"profile_path": "/var/lib/istio/data/envoy.prof",
 		},
 		"dynamic_resources": dynamicResources(),

@@ -20,7 +20,7 @@ const (
 func clusters(s settings.Settings) []object {
 	loopback := s.Node.Loopback().String()
 	all := []object{
-		static(adminCluster, "0.25s", socketAddress(loopback, s.Envoy.AdminPort)),
+		static(adminCluster, "0.25s", pipe(s.Envoy.AdminSocket())),
 		static(agentCluster, "0.25s", socketAddress(loopback, s.Status.Port)),
 		overHTTP2(static(sdsCluster, "1s", pipe(s.Envoy.SDSSocket))),
 		overHTTP2(static(xdsCluster, "1s", pipe(s.Envoy.XDSSocket()))),

@@ -89,7 +89,7 @@ func proxy(ctx context.Context, args []string) error {
 		return err
 	}
 	s, err := settings.Read(settings.Sources{
-		Args: args, Environ: os.Environ(), Files: os.DirFS("."), Interfaces: found,
+		Args: args, Environ: os.Environ(), Files: os.DirFS("."), Interfaces: found, Gateways: gateways(),
 	})
 	if err != nil {
 		return err

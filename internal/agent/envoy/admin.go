@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
-	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -24,12 +24,17 @@ type Admin struct {
 	http http.Client
 }
 
-// NewAdmin returns a client of the admin interface at an address.
-func NewAdmin(at netip.AddrPort) *Admin {
+// NewAdmin returns a client of the admin interface on a Unix socket.
+func NewAdmin(socket string) *Admin {
 	return &Admin{
-		base: "http://" + at.String(),
+		base: "http://admin",
 		// A connection for each of a few questions: one kept open would count as a client.
-		http: http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
+		http: http.Client{Transport: &http.Transport{
+			DisableKeepAlives: true,
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+			},
+		}},
 	}
 }
 

@@ -7,9 +7,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
@@ -88,7 +88,7 @@ func run(t *testing.T, how string, change func(*Options, *rig)) *rig {
 		passed: make(chan time.Time),
 		answer: func(string) string { return "OK\n" },
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("unix", filepath.Join(t.TempDir(), "admin"))
 	require.NoError(t, err)
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		r.asked <- q.Method + " " + q.URL.String()
@@ -103,7 +103,7 @@ func run(t *testing.T, how string, change func(*Options, *rig)) *rig {
 
 	o := Options{
 		Binary: os.Args[0], Stdout: r.out, Stderr: r.out, InboundOnly: true, TerminationDrain: 7 * time.Second,
-		Admin: NewAdmin(netip.MustParseAddrPort(listener.Addr().String())),
+		Admin: NewAdmin(listener.Addr().String()),
 		Log:   slog.New(slog.NewTextHandler(r.log, nil)),
 		After: func(d time.Duration) <-chan time.Time { r.waits <- d; return r.passed },
 	}

@@ -53,6 +53,7 @@ type Supervisor struct {
 	quit    chan struct{} // closed when nothing more is waited for
 	quitNow sync.Once
 	drained atomic.Bool // by DrainNow
+	pid     atomic.Int64
 }
 
 // New returns a supervisor that has not started anything.
@@ -70,6 +71,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("start of Envoy: %w", err)
 	}
+	s.pid.Store(int64(p.cmd.Process.Pid))
 	s.o.Log.Info("Envoy started", "pid", p.cmd.Process.Pid, "args", s.o.Args)
 	select {
 	case <-p.done:
@@ -101,6 +103,9 @@ func ended(err error) error {
 	}
 	return nil
 }
+
+// PID returns the process of Envoy, 0 while there is none.
+func (s *Supervisor) PID() int { return int(s.pid.Load()) }
 
 // Quit ends Envoy without a drain.
 func (s *Supervisor) Quit() { s.quitNow.Do(func() { close(s.quit) }) }

@@ -3,6 +3,8 @@ package settings
 import (
 	"fmt"
 	"net"
+	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -143,4 +145,34 @@ func (e *environment) withPrefix(prefix string) map[string]string {
 		}
 	}
 	return found
+}
+
+// kubelet returns the addresses from which the kubelet of this node calls: the node's own, or what
+// the network has as the Pod's gateway, which is the node too.
+func (e *environment) kubelet(gateways []netip.Addr) []netip.Prefix {
+	var all []netip.Prefix
+	if a, err := netip.ParseAddr(e.text("HOST_IP", "")); err == nil {
+		gateways = append(slices.Clone(gateways), a)
+	}
+	for _, a := range gateways {
+		a = a.Unmap()
+		all = append(all, netip.PrefixFrom(a, a.BitLen()))
+	}
+	for _, text := range strings.Split(e.text("LATEEN_KUBELET_ADDRESSES", ""), ",") {
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		if a, err := netip.ParseAddr(text); err == nil {
+			all = append(all, netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()))
+			continue
+		}
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			e.refuse("LATEEN_KUBELET_ADDRESSES", "%q is no address; want addresses or prefixes as 10.0.0.0/8, "+
+				"between commas", text)
+			continue
+		}
+		all = append(all, p.Masked())
+	}
+	return all
 }

@@ -54,6 +54,7 @@ func Read(sources Sources) (Settings, error) {
 	e.stats(&s, config)
 	e.trust(&s, config)
 	e.status(&s, config)
+	s.Status.Kubelet = e.kubelet(sources.Gateways)
 	e.leftOut(merged)
 	if file := e.text("ISTIO_BOOTSTRAP_OVERRIDE", ""); file != "" {
 		s.Envoy.Override, err = override(sources.Files, file, e.text("HOST_IP", ""))

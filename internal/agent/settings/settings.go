@@ -18,6 +18,7 @@ type Sources struct {
 	Environ    []string // as os.Environ has it
 	Files      fs.FS    // the working directory, which Istio's paths are relative to
 	Interfaces []Interface
+	Gateways   []netip.Addr // of the machine's default routes
 }
 
 // Interface is a network interface of the machine.
@@ -119,7 +120,9 @@ type Envoy struct {
 	Binary      string
 	ConfigDir   string // ProxyConfig.configPath: the bootstrap and the socket of xDS are in it
 	Concurrency int    // 0 for a worker per processor
-	AdminPort   uint16
+	// AdminName is chosen at each start, so that no route can name the socket.
+	AdminName   string
+	AdminPort   uint16 // the agent's, on loopback: what comes there is passed on to Envoy
 	StatusPort  uint16 // ENVOY_STATUS_PORT: readiness, through Envoy
 	MetricsPort uint16 // ENVOY_PROMETHEUS_PORT: statistics of Envoy alone
 	DrainTime   time.Duration
@@ -159,6 +162,13 @@ type Stats struct {
 
 // XDSSocket is where the agent serves xDS to Envoy.
 func (e Envoy) XDSSocket() string { return e.ConfigDir + "/XDS" }
+
+// AdminSocket is where Envoy serves its admin interface to the agent, which passes on to it what
+// comes to AdminPort.
+func (e Envoy) AdminSocket() string { return e.ConfigDir + "/" + AdminPrefix + e.AdminName }
+
+// AdminPrefix begins the names of such sockets.
+const AdminPrefix = "admin-"
 
 // Bootstrap is the file of Envoy's configuration.
 func (e Envoy) Bootstrap() string { return e.ConfigDir + "/envoy-rev.json" }
@@ -222,6 +232,8 @@ type Status struct {
 	// ProbeLocalhost sends them to localhost in place of the Pod's address.
 	ProbeLocalhost bool
 	ProbeKeepAlive bool
+	// Kubelet are the addresses from which hooks of containers are called, beside this machine's.
+	Kubelet []netip.Prefix
 	// Scrape are the application's metrics, merged with Envoy's and the agent's.
 	Scrape      []ScrapeTarget
 	MergeEnvoy  bool

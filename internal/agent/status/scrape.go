@@ -45,8 +45,9 @@ const (
 // after the other. It passes lines on as they come, and keeps nothing but one of Istio's metrics at
 // a time, while Envoy's are rewritten.
 type scraper struct {
-	envoy    string // a URL
-	merges   bool   // Envoy's metrics go with the others
+	envoy    string       // a URL
+	admin    *http.Client // of Envoy's socket
+	merges   bool         // Envoy's metrics go with the others
 	self     meshstats.Self
 	targets  []settings.ScrapeTarget
 	registry *metrics.Registry
@@ -61,7 +62,8 @@ type scraper struct {
 func newScraper(o Options) *scraper {
 	const help = "Scrapes of others that failed, or were cut off."
 	s := &scraper{
-		envoy:        "http://" + o.EnvoyAdmin.String() + "/stats/prometheus",
+		envoy:        "http://admin/stats/prometheus",
+		admin:        &http.Client{Transport: transportTo(o.EnvoyAdmin), CheckRedirect: stay},
 		merges:       o.Settings.MergeEnvoy,
 		self:         o.Self,
 		targets:      o.Settings.Scrape,
@@ -73,9 +75,25 @@ func newScraper(o Options) *scraper {
 		dropped: o.Registry.Counter("lateen_agent_stats_dropped_total",
 			"Lines of Envoy's statistics that did not become one of Istio's metrics."),
 		// Compressed, a body of a megabyte could have a gigabyte.
-		client: http.Client{Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true}},
+		client: http.Client{
+			Transport:     &http.Transport{DisableKeepAlives: true, DisableCompression: true, Proxy: nil},
+			CheckRedirect: stay,
+		},
 	}
 	return s
+}
+
+// stay follows no redirect: an application would have the agent ask what the application cannot
+// reach, as the agent's connections are not intercepted.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+func transportTo(socket string) *http.Transport {
+	return &http.Transport{
+		DisableKeepAlives: true, DisableCompression: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		},
+	}
 }
 
 // answer is what a target has begun to answer.
@@ -103,7 +121,7 @@ func (s *scraper) serve(w http.ResponseWriter, r *http.Request) {
 	var asked []chan answer
 	for _, t := range s.targets {
 		url := "http://" + net.JoinHostPort("localhost", strconv.Itoa(int(t.Port))) + t.Path
-		asked = append(asked, s.ask(ctx, url, accept, r))
+		asked = append(asked, s.ask(ctx, &s.client, url, accept, r))
 	}
 	var answers []answer
 	for _, a := range asked {
@@ -142,7 +160,7 @@ func (s *scraper) askEnvoy(ctx context.Context, r *http.Request) chan answer {
 	if r.URL.RawQuery != "" {
 		url += "?" + r.URL.RawQuery
 	}
-	return s.ask(ctx, url, acceptText, r)
+	return s.ask(ctx, s.admin, url, acceptText, r)
 }
 
 // patience is how long others have.
@@ -158,7 +176,9 @@ func patience(r *http.Request) time.Duration {
 }
 
 // ask sends a request, and delivers the answer's beginning.
-func (s *scraper) ask(ctx context.Context, url, accept string, from *http.Request) chan answer {
+func (s *scraper) ask(
+	ctx context.Context, client *http.Client, url, accept string, from *http.Request,
+) chan answer {
 	result := make(chan answer, 1)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -172,7 +192,7 @@ func (s *scraper) ask(ctx context.Context, url, accept string, from *http.Reques
 		}
 	}
 	go func() {
-		response, err := s.client.Do(request)
+		response, err := client.Do(request)
 		if err == nil && response.StatusCode != http.StatusOK {
 			_ = response.Body.Close()
 			response, err = nil, fmt.Errorf("%s: %s", url, response.Status)

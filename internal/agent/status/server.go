@@ -36,14 +36,19 @@ const (
 type Options struct {
 	Settings settings.Status
 	Pod      netip.Addr // where the application is
-	// EnvoyAdmin is Envoy's admin interface.
-	EnvoyAdmin netip.AddrPort
-	Self       meshstats.Self // whose statistics Envoy's are
-	Readiness  *Readiness
-	Registry   *metrics.Registry
-	Drain      func(context.Context) error // POST /drain
-	Quit       func()                      // POST /quitquitquit
-	Log        *slog.Logger
+	// EnvoyAdmin is the Unix socket of Envoy's admin interface.
+	EnvoyAdmin string
+	// Check returns an error unless the process at the other end of a connection of this machine is
+	// another one than Envoy, which routes make call whatever they lead to.
+	Check func(from, to netip.AddrPort) error
+	// Refused is told about callers that may not ask.
+	Refused   func(error)
+	Self      meshstats.Self // whose statistics Envoy's are
+	Readiness *Readiness
+	Registry  *metrics.Registry
+	Drain     func(context.Context) error // POST /drain
+	Quit      func()                      // POST /quitquitquit
+	Log       *slog.Logger
 }
 
 // Server serves the status port.
@@ -63,16 +68,16 @@ func New(o Options) *Server {
 	scrapes := limited(maxScrapes, http.HandlerFunc(scraper.serve))
 	envoy := limited(maxScrapes, http.HandlerFunc(scraper.serveEnvoy))
 	if o.Settings.MetricsOnly {
-		scrapes, envoy = local(scrapes), local(envoy)
+		scrapes, envoy = loopback(scrapes), loopback(envoy) // Envoy passes on what 15090 is asked
 	}
 	mux.Handle("/metrics", scrapes)
 	mux.Handle("/stats/prometheus", scrapes)
 	mux.Handle(settings.EnvoyStatsPath, envoy)
 	probes := limited(maxProbes, http.HandlerFunc(prober.serve))
 	mux.Handle("/app-health/", probes)
-	mux.Handle("/app-lifecycle/", probes)
-	mux.Handle("/drain", local(posted(s.drain)))
-	mux.Handle("/quitquitquit", local(posted(s.quit)))
+	mux.Handle("/app-lifecycle/", s.callers(o.Settings.Kubelet, probes))
+	mux.Handle("/drain", s.callers(nil, posted(s.drain)))
+	mux.Handle("/quitquitquit", s.callers(nil, posted(s.quit)))
 	s.handler = mux
 	return s
 }
@@ -144,18 +149,6 @@ func limited(n int, next http.Handler) http.Handler {
 		default:
 			http.Error(w, "too many requests at a time", http.StatusServiceUnavailable)
 		}
-	})
-}
-
-// local answers callers on this machine alone.
-func local(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		from, err := netip.ParseAddrPort(r.RemoteAddr)
-		if err != nil || !from.Addr().Unmap().IsLoopback() {
-			http.Error(w, "only callers on this machine are answered", http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, r)
 	})
 }
 

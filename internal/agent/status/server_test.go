@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -35,6 +36,8 @@ func serve(t *testing.T, change func(*Options)) string {
 		Registry:  &metrics.Registry{},
 		Drain:     func(context.Context) error { return nil },
 		Quit:      func() {},
+		Check:     func(_, _ netip.AddrPort) error { return nil },
+		Refused:   func(error) {},
 		Log:       slog.New(slog.DiscardHandler),
 	}
 	if change != nil {
@@ -55,6 +58,17 @@ func application(t *testing.T, handler http.HandlerFunc) uint16 {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	return portOf(t, server.URL)
+}
+
+// admin starts an admin interface of Envoy, and returns its socket.
+func admin(t *testing.T, handler http.HandlerFunc) string {
+	t.Helper()
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "admin"))
+	require.NoError(t, err)
+	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: handler}} //nolint:gosec // of a test
+	server.Start()
+	t.Cleanup(server.Close)
+	return l.Addr().String()
 }
 
 func portOf(t *testing.T, at string) uint16 {
@@ -114,12 +128,62 @@ func TestDrainAndQuitArePostsOfThisMachine(t *testing.T) {
 		"10.0.0.9:1": http.StatusForbidden, "[::1]:1": http.StatusOK, "[::ffff:127.0.0.1]:1": http.StatusOK,
 		"pipe": http.StatusForbidden,
 	} {
-		r := httptest.NewRequest(http.MethodPost, "/quitquitquit", nil)
-		r.RemoteAddr = from
-		w := httptest.NewRecorder()
-		local(posted(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r)
-		require.Equal(t, want, w.Code, from)
+		require.Equal(t, want, askFrom(t, from, "/quitquitquit", nil), from)
 	}
+	byEnvoy := errors.New("it is Envoy")
+	require.Equal(t, http.StatusForbidden, askFrom(t, "127.0.0.1:1", "/quitquitquit", byEnvoy))
+	require.Equal(t, http.StatusForbidden, askFrom(t, "127.0.0.1:1", "/drain", byEnvoy))
+	require.Equal(t, http.StatusForbidden, askFrom(t, "127.0.0.1:1", "/app-lifecycle/web/prestopz", byEnvoy))
+}
+
+// askFrom posts to a server as an address, and returns the code. Check fails with an error.
+func askFrom(t *testing.T, from, path string, check error) int {
+	t.Helper()
+	refused := 0
+	s := New(Options{
+		Pod:      netip.MustParseAddr("127.0.0.1"),
+		Registry: &metrics.Registry{},
+		Settings: settings.Status{Kubelet: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/32")}},
+		Check:    func(_, _ netip.AddrPort) error { return check },
+		Refused:  func(error) { refused++ },
+		Drain:    func(context.Context) error { return nil },
+		Quit:     func() {},
+		Log:      slog.New(slog.DiscardHandler),
+	})
+	r := httptest.NewRequest(http.MethodPost, path, nil)
+	r.RemoteAddr = from
+	own := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 15020}
+	r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, own))
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, r)
+	require.Equal(t, w.Code == http.StatusForbidden, refused == 1)
+	return w.Code
+}
+
+// Hooks of containers are for the kubelet: a stranger who calls one makes the application end.
+func TestHooksAnswerTheNodeAlone(t *testing.T) {
+	const hook = "/app-lifecycle/web/prestopz"
+	for from, want := range map[string]int{
+		"10.0.0.1:1": http.StatusBadRequest, "[::ffff:10.0.0.1]:1": http.StatusBadRequest, // no container has it
+		"127.0.0.1:1": http.StatusBadRequest,
+		"10.0.0.9:1":  http.StatusForbidden, "[fd00::9]:1": http.StatusForbidden,
+	} {
+		require.Equal(t, want, askFrom(t, from, hook, nil), from)
+		require.Equal(t, http.StatusBadRequest, askFrom(t, from, "/app-health/web/livez", nil), from)
+	}
+}
+
+// An application must not have the agent ask what only the agent reaches.
+func TestRedirectsOfMetricsAreNotFollowed(t *testing.T) {
+	elsewhere := application(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "secret 1\n") })
+	app := application(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, fmt.Sprintf("http://127.0.0.1:%d/", elsewhere), http.StatusFound)
+	})
+	at := serve(t, func(o *Options) { o.Settings.Scrape = []settings.ScrapeTarget{{Port: app, Path: "/m"}} })
+	_, body, _ := call(t, http.MethodGet, at+"/metrics")
+	require.NotContains(t, body, "secret")
+	_, body, _ = call(t, http.MethodGet, at+"/metrics")
+	require.Contains(t, body, "istio_agent_scrape_failures_total{type=\"application\"} 1\n")
 }
 
 func TestTooManyAtATimeAreTurnedAway(t *testing.T) {
@@ -134,7 +198,7 @@ func TestTooManyAtATimeAreTurnedAway(t *testing.T) {
 }
 
 func TestMetricsAreMerged(t *testing.T) {
-	envoy := application(t, func(w http.ResponseWriter, r *http.Request) {
+	envoy := admin(t, func(w http.ResponseWriter, r *http.Request) {
 		require.Equal(t, "/stats/prometheus?usedonly", r.URL.String())
 		_, _ = io.WriteString(w, "envoy_up 1\n")
 	})
@@ -147,7 +211,7 @@ func TestMetricsAreMerged(t *testing.T) {
 	at := serve(t, func(o *Options) {
 		target := settings.ScrapeTarget{Port: app, Path: "/m"}
 		o.Settings = settings.Status{MergeEnvoy: true, Scrape: []settings.ScrapeTarget{target, target}}
-		o.EnvoyAdmin = netip.AddrPortFrom(o.Pod, envoy)
+		o.EnvoyAdmin = envoy
 	})
 	code, body, header := call(t, http.MethodGet, at+"/stats/prometheus?usedonly", "User-Agent", "Prometheus/3")
 	require.Equal(t, http.StatusOK, code)
@@ -161,7 +225,7 @@ func TestMetricsAreMerged(t *testing.T) {
 // says how many lines are not.
 func TestStatisticsBeyondTheLimitAreCounted(t *testing.T) {
 	const series = 5000
-	envoy := application(t, func(w http.ResponseWriter, _ *http.Request) {
+	envoy := admin(t, func(w http.ResponseWriter, _ *http.Request) {
 		const name = "envoy_istiocustom_istio_tcp_sent_bytes_total"
 		_, _ = fmt.Fprintf(w, "# TYPE %s counter\n%[1]s{fields=\"unreadable\"} 1\n", name)
 		for n := range series {
@@ -169,7 +233,7 @@ func TestStatisticsBeyondTheLimitAreCounted(t *testing.T) {
 		}
 	})
 	at := serve(t, func(o *Options) {
-		o.Settings.MergeEnvoy, o.EnvoyAdmin = true, netip.AddrPortFrom(o.Pod, envoy)
+		o.Settings.MergeEnvoy, o.EnvoyAdmin = true, envoy
 	})
 	_, body, _ := call(t, http.MethodGet, at+"/metrics")
 	require.Contains(t, body, "\nlateen_agent_stats_dropped_total 0\n")
@@ -210,7 +274,7 @@ func TestATargetThatFailsCostsItsOwnMetricsAlone(t *testing.T) {
 		_, _ = io.WriteString(w, strings.Repeat("app_up 1\n", lines))
 	})
 	at := serve(t, func(o *Options) {
-		o.Settings.MergeEnvoy, o.EnvoyAdmin = true, netip.MustParseAddrPort("127.0.0.1:1")
+		o.Settings.MergeEnvoy, o.EnvoyAdmin = true, "nowhere"
 		for _, p := range []uint16{slow, failing, good} {
 			o.Settings.Scrape = append(o.Settings.Scrape, settings.ScrapeTarget{Port: p, Path: "/"})
 		}

@@ -47,7 +47,7 @@ func destinations[W weightedDestination](r *reader, p path, list []W) []model.De
 
 func (r *reader) destination(p path, in *networking.Destination) model.Destination {
 	d := model.Destination{Subset: in.GetSubset()}
-	d.Host, _ = r.resolve(p.dot("host"), in.GetHost(), false)
+	d.Host = r.destinationHost(p.dot("host"), in.GetHost())
 	if d.Subset != "" && !isSubsetName(d.Subset) {
 		r.fail(
 			p.dot("subset"), d.Subset, "is no name of a subset",
@@ -58,6 +58,17 @@ func (r *reader) destination(p path, in *networking.Destination) model.Destinati
 		d.Port, _ = r.port(p.dot("port.number"), int64(in.GetPort().GetNumber()))
 	}
 	return d
+}
+
+// destinationHost reads the host of a destination. A wildcard is that of a ServiceEntry, whose
+// cluster goes to the address that the caller has looked up. "*" is the host of none.
+func (r *reader) destinationHost(p path, name string) model.Host {
+	if name == "*" {
+		r.fail(p, name, "is the host of no Service or ServiceEntry", wantWildcard)
+		return ""
+	}
+	host, _ := r.resolve(p, name, true)
+	return host
 }
 
 func (r *reader) httpDestinations(
@@ -109,6 +120,7 @@ func (r *reader) redirect(p path, in *networking.HTTPRedirect) *model.Redirect {
 		out.Port, _ = r.port(p.dot("port"), int64(port.Port))
 	case *networking.HTTPRedirect_DerivePort:
 		out.PortFromRequest = port.DerivePort == networking.HTTPRedirect_FROM_REQUEST_PORT
+		out.PortOfScheme = port.DerivePort == networking.HTTPRedirect_FROM_PROTOCOL_DEFAULT
 		if _, known := networking.HTTPRedirect_RedirectPortSelection_name[int32(port.DerivePort)]; !known {
 			r.fail(
 				p.dot("derivePort"), port.DerivePort, "is no way to find a port",

@@ -212,9 +212,7 @@ func (r authorizationRules) attribute(p path, key string) (out model.Authorizati
 			r.fail(p, key, "names no header; "+r.mistake(), "a header as request.headers[x-user]")
 			return out, false
 		}
-		return model.AuthorizationCondition{
-			Attribute: model.RequestHeader, Path: []string{strings.ToLower(names[0])},
-		}, true
+		return r.header(p, key, strings.ToLower(names[0])), true
 	case name == "request.auth.claims" && len(names) > 0:
 		return model.AuthorizationCondition{Attribute: model.RequestClaim, Path: names}, true
 	case strings.HasPrefix(name, "experimental.envoy.filters.") && len(names) == 1:
@@ -223,6 +221,20 @@ func (r authorizationRules) attribute(p path, key string) (out model.Authorizati
 	}
 	r.fail(p, key, "is no attribute; "+r.mistake(), wantAttribute)
 	return out, false
+}
+
+// header is the condition on a header. What HTTP/2 has as headers that begin with a colon, and
+// HTTP/1.1 as Host, is compared as the host and the method of a request are.
+func (r authorizationRules) header(p path, key, name string) model.AuthorizationCondition {
+	switch name {
+	case ":authority", "host":
+		return model.AuthorizationCondition{Attribute: model.RequestHost}
+	case ":method":
+		return model.AuthorizationCondition{Attribute: model.RequestMethod}
+	case ":path":
+		r.warn(p, key, "is compared with the query, and not as a path", "paths of an operation")
+	}
+	return model.AuthorizationCondition{Attribute: model.RequestHeader, Path: []string{name}}
 }
 
 // bracketed returns the names of "[a][b]", and nil for any other text.

@@ -50,6 +50,14 @@ func (r authorizationRules) values(
 			bad = true
 			continue
 		}
+		if message, want := neverMatches(of, text); message != "" {
+			r.warn(p.at(i), text, message+", so it matches nothing", want)
+		} else if of == model.RequestMethod {
+			if meant := misspeltMethod(text); meant != "" {
+				const message = "is no registered method of HTTP, and one letter away from one"
+				r.warn(p.at(i), text, message, strconv.Quote(meant))
+			}
+		}
 		out = append(out, value)
 	}
 	return sorted(out), bad

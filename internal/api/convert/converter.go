@@ -33,6 +33,10 @@ type Options struct {
 	// Injects is set if Pods get their proxies of this control plane, which pass on what
 	// defaultConfig says of how they start. Else that is reported as without effect.
 	Injects bool
+	// Cluster is set if each proxy has a network namespace of its own, so that loopback is another
+	// machine for each. In lateen up, and where a control plane that is no Pod serves proxies
+	// beside it, all are on one machine.
+	Cluster bool
 }
 
 // Result is the output for one object.
@@ -54,6 +58,7 @@ type Converter struct {
 	unready   bool
 	external  bool // Options.ExternalCA
 	injects   bool // Options.Injects
+	cluster   bool // Options.Cluster
 	pools     *pools
 	// conversions is not changed once built.
 	conversions map[kinds.Kind]conversion
@@ -71,6 +76,7 @@ func New(o Options) *Converter {
 		defaults: o.Defaults, configMap: cmp.Or(
 			o.ConfigMap, meshConfigMap,
 		), selected: o.Selected, unready: o.Unready, external: o.ExternalCA, injects: o.Injects,
+		cluster:     o.Cluster,
 		pools:       newPools(),
 		conversions: conversions(),
 		readers:     sync.Pool{New: func() any { return &reader{} }},

@@ -34,6 +34,9 @@ func (r *reader) serviceEntry(in *networkingv1.ServiceEntry) []Object {
 		s.Host = host.name
 		s.AutoAddress = mayHaveAutoAddress(in, host.name)
 		s.Endpoints = r.hostEndpoints(p.dot("hosts").at(host.index), spec, s)
+		s.OwnMachine = r.converter.cluster && slices.ContainsFunc(s.Endpoints, func(e model.Endpoint) bool {
+			return isOwnMachine(e.Address)
+		})
 		if i > 0 { // each Service owns its lists
 			s.Ports = slices.Clone(s.Ports)
 			s.Addresses = slices.Clone(s.Addresses)
@@ -183,6 +186,13 @@ func (r *reader) entryEndpoints(p path, spec *networking.ServiceEntry, ports []m
 		}
 		out = append(out, r.entryEndpoint(p.at(i), in, ports, isDNS(spec.GetResolution()))...)
 	}
+	for i, in := range list {
+		if r.converter.cluster && isOwnMachine(in.GetAddress()) {
+			r.warn(p.at(i).dot("address"), in.GetAddress(),
+				"leads to the machine of whoever calls it: sidecars do, gateways call none of the entry's endpoints",
+				"an address that is the same for all callers")
+		}
+	}
 	return out
 }
 
@@ -213,6 +223,10 @@ func (r *reader) entryEndpoint(
 		e.Port, e.PortName = s.Target, s.Name
 		if number, set := numbers[s.Name]; set {
 			e.Port = number
+		}
+		if isOwnMachine(e.Address) && isProxyPort(e.Port) {
+			r.fail(p.dot("ports").key(s.Name), e.Port, "is a port of the caller's own proxy", wantAppPort)
+			continue
 		}
 		out = append(out, e)
 	}
@@ -293,6 +307,10 @@ func (r *reader) hostEndpoints(p path, spec *networking.ServiceEntry, s model.Se
 	}
 	var out []model.Endpoint
 	for _, port := range s.Ports {
+		if isOwnMachine(string(s.Host)) && isProxyPort(port.Target) {
+			r.fail(p, s.Host, "is the caller's own machine, and the port one of its proxy", wantAppPort)
+			continue
+		}
 		out = append(out, model.Endpoint{Address: string(s.Host), Port: port.Target, PortName: port.Name})
 	}
 	return out

@@ -133,7 +133,7 @@ func (b *backendReader) rule(
 	if broken := r.failure(p.start, p.path); broken != "" {
 		b.broken++
 		b.partiallyInvalid(p.path, broken)
-		out = &model.HTTPRoute{Name: out.Name, Matches: out.Matches, Direct: unavailable(broken)}
+		out = &model.HTTPRoute{Name: out.Name, Matches: out.Matches, AnswersMissing500: true, Broken: broken}
 		return r.pools.httpRoutes.Canonical(out)
 	}
 	b.mirrorBackends(p.dot("filters"), in.Filters, out)
@@ -141,15 +141,6 @@ func (b *backendReader) rule(
 		b.forward(p.dot("backendRefs"), in.BackendRefs, out)
 	}
 	return r.pools.httpRoutes.Canonical(out)
-}
-
-// unavailable is the answer of a rule that is not in force.
-func unavailable(reason string) *model.DirectResponse {
-	const status, most = 500, 512
-	if len(reason) > most {
-		reason = strings.ToValidUTF8(reason[:most], "") + "…"
-	}
-	return &model.DirectResponse{Status: status, Body: []byte("This rule is not in force: " + reason + "\n")}
 }
 
 // routeMatch reads the conditions of a rule.

@@ -24,9 +24,8 @@ func (r *reader) infrastructure(p path, in *gatewayv1.Gateway, g *model.Kubernet
 		labels[string(k)] = string(v)
 	}
 	for _, k := range sortedKeys(infrastructure.Annotations) {
-		if v := string(infrastructure.Annotations[k]); hasControl(v) {
-			r.fail(p.dot("annotations").key(string(k)), nil, "has control characters and is left out", "one line")
-		} else {
+		key, value := string(k), string(infrastructure.Annotations[k])
+		if v, ok := r.gatewayAnnotation(p.dot("annotations").key(key), key, value); ok {
 			annotations[string(k)] = v
 		}
 	}

@@ -41,7 +41,8 @@ const (
 	metadataOperators = "DYNAMIC_METADATA CLUSTER_METADATA UPSTREAM_METADATA"
 	stateOperators    = "FILTER_STATE UPSTREAM_FILTER_STATE"
 	nameOperators     = "ENVIRONMENT QUERY_PARAM"
-	cutOperators      = "REQ RESP TRAILER DYNAMIC_METADATA FILTER_STATE" // may have a length
+	typedOperators    = "METADATA"                                                // of a kind of object
+	cutOperators      = "REQ RESP TRAILER DYNAMIC_METADATA FILTER_STATE METADATA" // may have a length
 )
 
 var (
@@ -51,7 +52,9 @@ var (
 	someHeaders  = regexp.MustCompile(`^:?[!#$&'*+.^_|~0-9A-Za-z-]+(\?:?[!#$&'*+.^_|~0-9A-Za-z-]+)?$`)
 	someName     = regexp.MustCompile(`^[0-9A-Za-z_.-]+$`)
 	someMetadata = regexp.MustCompile(`^[0-9A-Za-z_.-]+(:[0-9A-Za-z_./-]+)*$`)
-	someState    = regexp.MustCompile(`^[0-9A-Za-z_./-]+(:(PLAIN|TYPED))?$`)
+	someTyped    = regexp.MustCompile(
+		`^(DYNAMIC|CLUSTER|ROUTE|UPSTREAM_HOST|LISTENER|VIRTUAL_HOST)(:[0-9A-Za-z_./-]+)+$`)
+	someState = regexp.MustCompile(`^[0-9A-Za-z_./-]+(:(PLAIN|TYPED))?$`)
 )
 
 // logFormatMistake says why Envoy does not take a format string; "" if it does.
@@ -103,6 +106,8 @@ func operatorMistake(name string, given bool, argument string, cut bool) string 
 		form = someHeaders
 	case hasWord(metadataOperators, name):
 		form = someMetadata
+	case hasWord(typedOperators, name):
+		form = someTyped
 	case hasWord(stateOperators, name):
 		form = someState
 	case hasWord(nameOperators, name):

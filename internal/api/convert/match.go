@@ -31,6 +31,8 @@ func (r *reader) httpMatch(p path, in *networking.HTTPMatchRequest) *model.HTTPM
 		WithoutHeaders: r.headerMatches(p.dot("withoutHeaders"), in.GetWithoutHeaders()),
 		Query:          r.queryMatches(p.dot("queryParams"), in.GetQueryParams()),
 	}
+	r.warnStar(p.dot("uri"), m.URI)
+	r.warnStar(p.dot("authority"), m.Authority)
 	if in.GetPort() != 0 {
 		m.Port, _ = r.port(p.dot("port"), int64(in.GetPort()))
 	}
@@ -130,11 +132,10 @@ const wantClaim = `"@request.auth.claims.a.b" or "@request.auth.claims[a][b]" fo
 // claimOf returns the names of nested claims that the name of a header stands for; nil if it stands
 // for none. Names with dots need brackets.
 func claimOf(name string) []string {
-	const claims = "@request.auth.claims"
-	if len(name) <= len(claims) || !strings.EqualFold(name[:len(claims)], claims) {
+	rest, is := model.CutClaimHeader(name)
+	if !is {
 		return nil
 	}
-	rest := name[len(claims):]
 	if after, dotted := strings.CutPrefix(rest, "."); dotted {
 		rest = "[" + strings.ReplaceAll(after, ".", "][") + "]"
 	}

@@ -150,6 +150,7 @@ func (r *reader) meshOf(p path, in *mesh.MeshConfig, out *model.MeshConfig) {
 	if auto := in.GetEnableAutoMtls(); auto != nil {
 		out.AutoTLS = auto.GetValue()
 	}
+	out.UpgradeHTTP2 = in.GetH2UpgradePolicy() == mesh.MeshConfig_UPGRADE
 	out.MeshTLS = r.tlsParams(p.dot("meshMTLS"), in.GetMeshMTLS())
 	out.TLSDefaults = r.tlsParams(p.dot("tlsDefaults"), in.GetTlsDefaults())
 	r.trustDomains(p, in, out)

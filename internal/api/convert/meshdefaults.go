@@ -19,7 +19,7 @@ const (
 // withoutDefaults leaves out what Istio's chart writes when nobody asks for anything, so that the
 // default mesh configuration is not reported: the address of the control plane itself.
 func (r *reader) withoutDefaults(spec *mesh.MeshConfig) {
-	if merge := spec.GetEnablePrometheusMerge(); merge.GetValue() {
+	if merge := spec.GetEnablePrometheusMerge(); merge.GetValue() || r.converter.injects {
 		spec.EnablePrometheusMerge = nil // it is the injector's
 	}
 	address := spec.GetDefaultConfig().GetDiscoveryAddress()

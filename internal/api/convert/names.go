@@ -75,10 +75,17 @@ func hostMistake(name string, wildcards bool) string {
 			return wrong
 		}
 	}
-	if strings.Contains(name, ".") && strings.Trim(last, "0123456789") == "" {
+	if isNumber(last) {
 		return "ends in a number"
 	}
 	return ""
+}
+
+// isNumber reports whether a label is a number, decimal or hexadecimal. Some resolvers read a name
+// that ends so as an address: 127.1, 0x7f.1 and 2130706433 are 127.0.0.1 (inet_aton).
+func isNumber(label string) bool {
+	hex, is := strings.CutPrefix(strings.ToLower(label), "0x")
+	return is && strings.Trim(hex, "0123456789abcdef") == "" || strings.Trim(label, "0123456789") == ""
 }
 
 // labelMistake returns what is wrong with a label of a host name, or "". Underscores are in no RFC,

@@ -11,6 +11,7 @@ type pools struct {
 	l4Matches     *model.Pool[model.L4Match]
 	retries       *model.Pool[model.Retries]
 	policies      *model.Pool[model.TrafficPolicy]
+	connections   *model.Pool[model.ConnectionPool]
 	hashes        *model.Pool[model.HashPolicy]
 	serverTLS     *model.Pool[model.ServerTLS]
 	tlsParams     *model.Pool[model.TLSParams]
@@ -32,6 +33,7 @@ func newPools() *pools {
 		l4Matches:     model.NewPool[model.L4Match](),
 		retries:       model.NewPool[model.Retries](),
 		policies:      model.NewPool[model.TrafficPolicy](),
+		connections:   model.NewPool[model.ConnectionPool](),
 		hashes:        model.NewPool[model.HashPolicy](),
 		serverTLS:     model.NewPool[model.ServerTLS](),
 		tlsParams:     model.NewPool[model.TLSParams](),

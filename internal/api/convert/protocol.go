@@ -15,8 +15,10 @@ func parseProtocol(word string) (model.Protocol, bool) {
 		return model.HTTP, true
 	case "http2":
 		return model.HTTP2, true
-	case "grpc", "grpc-web":
+	case "grpc":
 		return model.GRPC, true
+	case "grpc-web":
+		return model.GRPCWeb, true
 	case "https", "tls":
 		return model.TLS, true
 	case "tcp", "mongo", "redis", "mysql":
@@ -29,9 +31,9 @@ func parseProtocol(word string) (model.Protocol, bool) {
 
 const wantProtocol = "one of HTTP, HTTP2, GRPC, GRPC-WEB, HTTPS, TLS, TCP, MONGO, REDIS, MYSQL, UDP"
 
-// ServicePortProtocol is Istio's protocol selection: the appProtocol if there is one, else the
+// servicePortProtocol is Istio's protocol selection: the appProtocol if there is one, else the
 // prefix of the port's name, else TCP for ports at which servers speak first.
-func ServicePortProtocol(p corev1.ServicePort) model.Protocol {
+func servicePortProtocol(p corev1.ServicePort) model.Protocol {
 	if p.Protocol == corev1.ProtocolUDP {
 		return model.UDP
 	}
@@ -48,7 +50,7 @@ func ServicePortProtocol(p corev1.ServicePort) model.Protocol {
 		}
 	}
 	if strings.HasPrefix(strings.ToLower(word), "grpc-web") {
-		return model.GRPC
+		return model.GRPCWeb
 	}
 	prefix, _, _ := strings.Cut(word, "-")
 	protocol, known := parseProtocol(prefix)

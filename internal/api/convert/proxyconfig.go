@@ -1,6 +1,8 @@
 package convert
 
 import (
+	"strings"
+
 	networkingv1beta1 "istio.io/client-go/pkg/apis/networking/v1beta1"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
@@ -25,6 +27,11 @@ func (r *reader) proxyConfigObject(in *networkingv1beta1.ProxyConfig) []Object {
 	for _, name := range sortedKeys(spec.GetEnvironmentVariables()) {
 		if !isVariable(name) {
 			r.fail(at.key(name), nil, "is no name of a variable"+leftOutField, `letters, digits, and "_", "-" or "."`)
+			continue
+		}
+		if isAgents(name) {
+			r.fail(at.key(name), nil, "says whom the agents of other people's Pods trust or who they are"+leftOutField,
+				"it in proxyMetadata, of a Pod's annotation proxy.istio.io/config or of the mesh's defaultConfig")
 			continue
 		}
 		out.Environment = append(out.Environment, model.Variable{Name: name, Value: spec.EnvironmentVariables[name]})
@@ -54,6 +61,27 @@ func isVariable(name string) bool {
 		}
 	}
 	return name != "" && name != "." && name != ".."
+}
+
+// isAgents reports whether a variable says to whom an agent shows its token, whom it trusts, or who
+// it is. Who may write a ProxyConfig would get the tokens of all Pods that it selects. What Istio's
+// documentation sets for behavior (ISTIO_META_DNS_CAPTURE, BOOTSTRAP_XDS_AGENT,
+// EXIT_ON_ZERO_ACTIVE_CONNECTIONS and others) is not among them.
+func isAgents(name string) bool {
+	switch name {
+	case "CA_ADDR", "CA_PROVIDER", "CA_ROOT_CA", "XDS_AUTH", "XDS_AUTH_PROVIDER", "XDS_ROOT_CA", "ISTIOD_SAN",
+		"PILOT_CERT_PROVIDER", "PROV_CERT", "FILE_MOUNTED_CERTS", "CREDENTIAL_FETCHER_TYPE",
+		"CREDENTIAL_IDENTITY_PROVIDER", "PLUGINS", "TRUST_DOMAIN", "WORKLOAD_IDENTITY_SOCKET_FILE",
+		"PROXY_CONFIG", "POD_NAME", "POD_NAMESPACE", "SERVICE_ACCOUNT", "INSTANCE_IP", "INSTANCE_IPS", "HOST_IP",
+		"SSL_CERT_FILE", "SSL_CERT_DIR":
+		return true
+	}
+	for _, prefix := range []string{"CA_HEADER_", "XDS_HEADER_", "LD_"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // isImageType reports whether a text can end the tag of an image, or is empty.

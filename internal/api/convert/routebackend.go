@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"net/http"
 	"slices"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -167,7 +168,9 @@ func (b *backendReader) forward(p path, list []gatewayv1.HTTPBackendRef, out *mo
 	if len(out.Destinations) > 0 {
 		return
 	}
-	out.Direct = unavailable("no backend gets requests")
+	out.Direct = &model.DirectResponse{
+		Status: http.StatusInternalServerError, Body: []byte("This rule is not in force: no backend gets requests\n"),
+	}
 	out.Timeout, out.Retries, out.Mirrors, out.Rewrite = 0, nil, nil, nil
 }
 

@@ -55,8 +55,9 @@ func (r *reader) subsets(p path, list []*networking.Subset) []model.Subset {
 		if !ok {
 			continue
 		}
-		if labels.IsEmpty() {
-			r.warn(at.dot("labels"), nil, "is empty, so the subset holds all endpoints", "at least one label")
+		if labels.IsEmpty() && in.GetTrafficPolicy() == nil {
+			r.warn(at, nil, "has all endpoints of the host and the traffic policy of the host, so it changes nothing",
+				"labels or a trafficPolicy")
 		}
 		out = append(out, model.Subset{
 			Name:   name,

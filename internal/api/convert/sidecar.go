@@ -2,6 +2,7 @@ package convert
 
 import (
 	"net/netip"
+	pathpkg "path"
 	"slices"
 	"strings"
 
@@ -39,6 +40,7 @@ func (r *reader) sidecar(in *networkingv1.Sidecar) []Object {
 	if len(spec.GetEgress()) > 0 && len(s.Egress) == 0 {
 		s.Egress = []model.EgressListener{{Hosts: noHosts()}}
 	}
+	s.Pool = r.serverPool(p.dot("inboundConnectionPool"), spec.GetInboundConnectionPool())
 	s.Outbound = r.outboundPolicy(p.dot("outboundTrafficPolicy"), spec.GetOutboundTrafficPolicy())
 	r.reportUnused(p, spec.ProtoReflect())
 	if !usable {
@@ -172,7 +174,14 @@ func (r *reader) ingress(p path, in *networking.IstioIngressListener) (model.Ing
 	out.EndpointAddress, out.EndpointPort = r.defaultEndpoint(
 		p.dot("defaultEndpoint"), in.GetDefaultEndpoint(), out.Port,
 	)
-	return out, r.failure(start, p) == ""
+	usable := r.failure(start, p) == ""
+	out.Pool = r.serverPool(p.dot("connectionPool"), in.GetConnectionPool())
+	return out, usable
+}
+
+// serverPool reads what is said of connections to the workload's process.
+func (r *reader) serverPool(p path, in *networking.ConnectionPoolSettings) *model.ConnectionPool {
+	return r.pools.connections.Canonical(r.connectionPool(p, in).AtServer())
 }
 
 // defaultEndpoint reads where the workload's process listens: on loopback ("127.0.0.1:8080"), on
@@ -186,11 +195,17 @@ func (r *reader) defaultEndpoint(p path, text string, port uint16) (string, uint
 		if len(socket) < 2 || (socket[0] != '/' && socket[0] != '@') {
 			r.fail(p, text, "is no Unix socket", `"unix:///path/to/socket" or "unix://@name"`)
 		}
+		if isProxySocket(socket) {
+			r.fail(p, text, "is where the proxy has its own sockets", "a socket of the application")
+		}
 		return text, 0
 	}
 	endpoint, err := netip.ParseAddrPort(text)
 	switch {
 	case err != nil || endpoint.Port() == 0:
+	case isProxyPort(endpoint.Port()):
+		r.fail(p, text, "is a port of the proxy itself", wantAppPort)
+		return "", 0
 	case endpoint.Addr() == netip.MustParseAddr("127.0.0.1") || endpoint.Addr() == netip.IPv6Loopback():
 		return model.OwnApp, endpoint.Port()
 	case endpoint.Addr().IsUnspecified():
@@ -201,6 +216,18 @@ func (r *reader) defaultEndpoint(p path, text string, port uint16) (string, uint
 		`"127.0.0.1:PORT", "[::1]:PORT", "0.0.0.0:PORT", "[::]:PORT" or "unix:///path/to/socket"`,
 	)
 	return "", 0
+}
+
+// isProxySocket reports whether a Unix socket may be one of the proxy: of certificates, of the
+// control plane or of its admin interface. Below /proc each of them has further names.
+func isProxySocket(socket string) bool {
+	if !strings.HasPrefix(socket, "/") {
+		return false
+	}
+	socket = pathpkg.Clean(socket)
+	return slices.ContainsFunc([]string{
+		"/etc/istio/", "/var/run/secrets/", "/run/secrets/", "/var/lib/istio/", "/proc/",
+	}, func(dir string) bool { return strings.HasPrefix(socket, dir) })
 }
 
 // outboundPolicy reads what happens to unknown destinations. A setting that is wrong or not

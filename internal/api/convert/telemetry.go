@@ -151,6 +151,12 @@ func (r *reader) tracingRule(p path, in *telemetry.Tracing) model.TracingRule {
 		IstioTags:      choice(in.GetEnableIstioTags()),
 		NoContext:      choice(in.GetDisableContextPropagation()),
 	}
+	none := r.mesh.Tracing.Tracer == nil && len(r.mesh.Tracers) == 0
+	if out.Inherits && none && !in.GetDisableSpanReporting().GetValue() {
+		r.warn(p.dot("providers"), nil,
+			"is empty, and the mesh has no provider of traces, so that calls are not traced",
+			"one of extensionProviders for traces, and its name here or in defaultProviders")
+	}
 	for i, ref := range in.GetProviders() {
 		at := p.dot("providers").at(i)
 		if i > 0 {

@@ -69,7 +69,15 @@ func (r *reader) metricsRule(p path, in *telemetry.Metrics) model.MetricsRule {
 			r.noProvider(p.dot("providers").at(i), name, ofMetrics)
 		}
 	}
+	if len(in.GetProviders())+len(in.GetOverrides()) == 0 {
+		r.warn(p, nil, "says nothing, so that it has no effect", "providers or overrides")
+	}
 	for i, override := range in.GetOverrides() {
+		if override.GetDisabled() == nil && len(override.GetTagOverrides()) == 0 {
+			r.warn(
+				p.dot("overrides").at(i), nil, "changes nothing, so that it has no effect", "disabled or tagOverrides",
+			)
+		}
 		if o := r.metricOverride(p.dot("overrides").at(i), override); o.Metrics != 0 {
 			out.Overrides = append(out.Overrides, o)
 		}

@@ -170,8 +170,9 @@ func (r *reader) httpPool(p path, in *networking.ConnectionPoolSettings_HTTPSett
 	out.MaxConcurrentStreams = r.nonNegative(p.dot("maxConcurrentStreams"), in.GetMaxConcurrentStreams())
 	out.UseClientProtocol = in.GetUseClientProtocol()
 	switch in.GetH2UpgradePolicy() {
-	case networking.ConnectionPoolSettings_HTTPSettings_DEFAULT,
-		networking.ConnectionPoolSettings_HTTPSettings_DO_NOT_UPGRADE:
+	case networking.ConnectionPoolSettings_HTTPSettings_DEFAULT:
+	case networking.ConnectionPoolSettings_HTTPSettings_DO_NOT_UPGRADE:
+		out.KeepHTTP1 = true
 	case networking.ConnectionPoolSettings_HTTPSettings_UPGRADE:
 		out.UpgradeHTTP2 = !out.UseClientProtocol
 	default:

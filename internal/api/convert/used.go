@@ -163,11 +163,11 @@ func listenerFields(message string) (string, bool) {
 	case "ServerTLSSettings.TLSCertificate":
 		return "server_certificate private_key ca_certificates", true
 	case "Sidecar":
-		return "workload_selector ingress egress outbound_traffic_policy", true
+		return "workload_selector ingress egress outbound_traffic_policy inbound_connection_pool", true
 	case "WorkloadSelector":
 		return "labels", true
 	case "IstioIngressListener":
-		return "port bind capture_mode default_endpoint tls", true
+		return "port bind capture_mode default_endpoint tls connection_pool", true
 	case "IstioEgressListener":
 		return "port bind capture_mode hosts", true
 	case "SidecarPort":

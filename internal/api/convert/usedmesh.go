@@ -12,7 +12,7 @@ func meshFields(message string) (string, bool) {
 			"locality_lb_setting enable_auto_mtls " +
 			"trust_domain trust_domain_aliases mesh_mTLS tls_defaults " +
 			"extension_providers path_normalization ca_certificates enable_tracing " +
-			"enable_envoy_access_log_service", true
+			"enable_envoy_access_log_service h2_upgrade_policy", true
 	case "MeshConfig.CertificateData":
 		return "pem spiffe_bundle_url cert_signers trust_domains", true
 	case "MeshConfig.ProxyPathNormalization":

@@ -126,6 +126,39 @@ func (r *reader) unicastAddress(p path, text string) (string, bool) {
 	return known, true
 }
 
+// isOwnMachine reports whether an address, or a name, leads to the machine of whoever calls it, or
+// to what stands beside that: loopback or link-local, where clouds have their metadata.
+func isOwnMachine(address string) bool {
+	a, err := netip.ParseAddr(address)
+	if err == nil {
+		a = a.Unmap()
+		return a.IsLoopback() || a.IsLinkLocalUnicast()
+	}
+	name := strings.ToLower(strings.TrimSuffix(address, "."))
+	return strings.HasSuffix("."+name, ".localhost") || slices.Contains(ownMachineNames(), name)
+}
+
+// ownMachineNames are names that machines or the resolvers of clouds give to what isOwnMachine
+// means: of loopback in /etc/hosts, and of the metadata at 169.254.169.254.
+func ownMachineNames() []string {
+	return []string{
+		"localhost.localdomain", "localhost4", "localhost4.localdomain4", "localhost6", "localhost6.localdomain6",
+		"ip6-localhost", "ip6-loopback",
+		"metadata.google.internal", "instance-data.ec2.internal", "metadata.tencentyun.com",
+	}
+}
+
+// isProxyPort reports whether a port of a Pod is one of those that Istio keeps for its proxy.
+func isProxyPort(port uint16) bool {
+	switch port {
+	case 15000, 15001, 15002, 15004, 15006, 15008, 15009, 15020, 15021, 15053, 15090:
+		return true
+	}
+	return false
+}
+
+const wantAppPort = "a port of the application; 15000 to 15090 are the proxy's own"
+
 // addressOrPrefix returns the canonical form of an IP literal or a prefix, with cleared host bits.
 func addressOrPrefix(text string) (string, bool) {
 	if a, err := netip.ParseAddr(text); err == nil && a.Zone() == "" {

@@ -21,6 +21,7 @@ func (r *reader) virtualService(in *networkingv1.VirtualService) []Object {
 	for i, in := range spec.GetHttp() {
 		v.HTTP = append(v.HTTP, r.httpRoute(p.dot("http").at(i), in))
 	}
+	r.checkReachable(p.dot("http"), v.HTTP)
 	for i, in := range spec.GetTls() {
 		v.TLS = append(v.TLS, r.tlsRoute(p.dot("tls").at(i), in, v.Hosts))
 	}

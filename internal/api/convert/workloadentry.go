@@ -13,6 +13,9 @@ import (
 func (r *reader) workloadEntry(in *networkingv1.WorkloadEntry) []Object {
 	p, start := path("spec"), r.mark()
 	at := r.workloadAddress(p, &in.Spec, false)
+	if r.converter.cluster && isOwnMachine(at.Address) {
+		r.fail(p.dot("address"), at.Address, "leads to the machine of whoever calls it", "the address of the workload")
+	}
 	labels := maps.Clone(in.Spec.GetLabels())
 	if labels == nil {
 		labels = map[string]string{}

@@ -2,7 +2,6 @@ package differences
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -11,9 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/lateen-mesh/lateen/internal/api/convert"
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
-	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -53,7 +50,7 @@ func (t *Together) Found() []source.Problem {
 	slices.SortStableFunc(t.services, older)
 	slices.SortStableFunc(t.rules, older)
 	return slices.Concat(entriesOfOneHost(t.entries), t.entriesOfServices(), t.outside(), t.rulesOfOneHost(),
-		t.headlessOfOnePort(), t.askedByHTTP(), t.portsOfNoService())
+		t.askedByHTTP(), t.portsOfNoService())
 }
 
 // older puts the objects that come first at the front, as the control plane does.
@@ -117,36 +114,6 @@ func (t *Together) rulesOfOneHost() (found []source.Problem) {
 				"DestinationRule "+known.Namespace+"/"+known.Name+" is for this host too, and for other callers; "+
 					"istiod keeps the two apart; Lateen merges them for callers that see both",
 				"the same exportTo, or one rule"))
-		}
-	}
-	return found
-}
-
-// headlessOfOnePort are DestinationRules for headless Services with a port of bytes that an older
-// headless Service has too, whose policies count there.
-func (t *Together) headlessOfOnePort() (found []source.Problem) {
-	owners := map[int32]*corev1.Service{}
-	later := map[string]string{} // what the port of a Service is shared with
-	for _, s := range t.services {
-		if s.Spec.ClusterIP != corev1.ClusterIPNone {
-			continue
-		}
-		for _, p := range s.Spec.Ports {
-			if convert.ServicePortProtocol(p) != model.TCP {
-				continue
-			}
-			if owner := owners[p.Port]; owner == nil {
-				owners[p.Port] = s
-			} else if owner != s {
-				later[nameOf(s)] = fmt.Sprintf("Service %s/%s has port %d", owner.Namespace, owner.Name, p.Port)
-			}
-		}
-	}
-	for _, r := range t.rules {
-		if owner := later[serviceOf(r.Spec.GetHost(), r.Namespace)]; owner != "" {
-			found = append(found, differs(kinds.DestinationRule, r, Field{"spec.host", r.Spec.GetHost()},
-				owner+" as well, and is headless too; istiod gives each of them policies of its own; Lateen gives "+
-					"connections to that port the policies of the older Service", "ports of their own"))
 		}
 	}
 	return found

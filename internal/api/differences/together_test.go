@@ -79,39 +79,6 @@ func TestRulesForDifferentCallersAreTold(t *testing.T) {
 		rule("03", "c", "exportTo: [.], workloadSelector: {matchLabels: {app: a}}")))
 }
 
-func TestRulesOfHeadlessServicesOnOnePortAreTold(t *testing.T) {
-	service := func(day, name, port string) string {
-		return object(day, "Service", name, "spec: {clusterIP: None, ports: ["+port+"]}")
-	}
-	rule := func(host string) string {
-		return object("03", "DestinationRule", "rule", "spec: {host: "+host+"}")
-	}
-	a, b := service("01", "a", "{name: tcp-db, port: 9042}"), service("02", "b", "{name: tcp-db, port: 9042}")
-	require.Equal(t, []string{"DestinationRule/rule spec.host = b"}, together(t, b, a, rule("b")))
-	require.Empty(t, together(t, a, b, rule("a")), "the older one has the port")
-	const web = "{name: http, port: 80}"
-	require.Empty(t, together(t, service("01", "a", web), service("02", "b", web), rule("b")),
-		"requests say which service they are for")
-}
-
-func TestPortsOfBytesAreThoseOfTheProtocolSelection(t *testing.T) {
-	for port, bytes := range map[string]bool{
-		"name: tcp-db, port: 80": true, "name: MYSQL, port: 80": true, "name: redis-a, port: 80": true,
-		"name: a, appProtocol: mongo, port: 80": true, "name: http, appProtocol: tcp, port: 80": true,
-		"name: db, port: 3306": true, "name: a, appProtocol: custom, port: 25": true,
-		"name: db, port: 9042": false, "name: udp-a, port: 53": false, "name: dns, protocol: UDP, port: 53": false,
-		"name: tcp, appProtocol: http_proxy, port: 25": false, "name: grpc-web-a, port: 25": false,
-		"name: tcp, appProtocol: kubernetes.io/h2c, port: 25": false, "name: HTTPS, port: 25": false,
-		"name: tcp, appProtocol: kubernetes.io/wss, port: 25": false, "name: tls-a, port: 27017": false,
-	} {
-		service := func(day, name string) string {
-			return object(day, "Service", name, "spec: {clusterIP: None, ports: [{"+port+"}]}")
-		}
-		rule := object("03", "DestinationRule", "rule", "spec: {host: b}")
-		require.Equal(t, bytes, together(t, service("01", "a"), service("02", "b"), rule) != nil, port)
-	}
-}
-
 func TestAuthorizersThatAreAskedByHTTPAreTold(t *testing.T) {
 	const mesh = `data: {mesh: "extensionProviders: [{name: web, envoyExtAuthzHttp: {service: a.test, port: 80}}, ` +
 		`{name: grpc, envoyExtAuthzGrpc: {service: a.test, port: 81}}]"}`

@@ -16,7 +16,7 @@ type Entry struct {
 	URI string
 	// Keys is the set in its canonical form; empty if it has never been fetched.
 	Keys string
-	// Error says why it could not be; empty beside Keys.
+	// Error says why it could not be fetched; beside Keys, why newer ones are not in force.
 	Error string
 }
 

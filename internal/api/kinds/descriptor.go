@@ -179,11 +179,18 @@ func WithStatus(s Status) []*Descriptor {
 	return slices.DeleteFunc(append(All(), Reported()...), func(d *Descriptor) bool { return d.Status != s })
 }
 
-// Unread returns the kinds that exist and that Lateen does not read, with their apiVersions in no
-// order.
-func Unread() map[Kind][]string {
+// Unread returns the kinds that exist and that Lateen does not read, though a mesh has to do with
+// them, with their apiVersions in no order.
+func Unread() map[Kind][]string { return byName(unread()) }
+
+// Beside returns the kinds that exist and with which a mesh has nothing to do, with their
+// apiVersions in no order. No Istio reads them either.
+func Beside() map[Kind][]string { return byName(beside()) }
+
+// byName turns names by apiVersion into apiVersions by name.
+func byName(table map[string]string) map[Kind][]string {
 	all := map[Kind][]string{}
-	for version, names := range unread() {
+	for version, names := range table {
 		for name := range strings.FieldsSeq(names) {
 			all[Kind(name)] = append(all[Kind(name)], version)
 		}

@@ -71,6 +71,10 @@ func TestUnreadKindsAreNotRead(t *testing.T) {
 	for _, kind := range unreadProtecting() {
 		require.Contains(t, unread, kind)
 	}
+	for kind := range Beside() {
+		require.NotContains(t, unread, kind, "is it the mesh's?")
+		require.Zero(t, *Of(kind), "%s is read", kind)
+	}
 }
 
 // Each object of Istio's and the Gateway API that is not in force is reported.

@@ -42,6 +42,7 @@ const (
 	Secret         Kind = "Secret"
 	ServiceAccount Kind = "ServiceAccount"
 	Deployment     Kind = "Deployment"
+	StatefulSet    Kind = "StatefulSet"
 
 	Gateway               Kind = "Gateway"
 	VirtualService        Kind = "VirtualService"
@@ -128,6 +129,10 @@ func table() []Descriptor {
 		},
 		{
 			Kind: Deployment, API: apps, Resource: "deployments", New: object[appsv1.Deployment],
+			LocalOnly: true,
+		},
+		{
+			Kind: StatefulSet, API: apps, Resource: "statefulsets", New: object[appsv1.StatefulSet],
 			LocalOnly: true,
 		},
 		istio(Descriptor{
@@ -243,15 +248,32 @@ func object[T any, P interface {
 // does not read, by apiVersion.
 func unread() map[string]string {
 	return map[string]string{
-		"v1": "Binding ComponentStatus Endpoints Event LimitRange PersistentVolume PersistentVolumeClaim " +
-			"PodTemplate ReplicationController ResourceQuota",
-		"apps/v1":                      "ControllerRevision DaemonSet ReplicaSet StatefulSet",
-		"batch/v1":                     "CronJob Job",
+		"v1":                          "Endpoints ReplicationController",
+		"apps/v1":                     "DaemonSet ReplicaSet",
+		"batch/v1":                    "CronJob Job",
+		"networking.k8s.io/v1":        "NetworkPolicy",
+		NetworkingGroup + "/v1":       "WorkloadGroup",
+		NetworkingGroup + "/v1beta1":  "WorkloadGroup",
+		NetworkingGroup + "/v1alpha3": "EnvoyFilter WorkloadGroup",
+		ExtensionsGroup + "/v1alpha1": "TrafficExtension WasmPlugin",
+		"install.istio.io/v1alpha1":   "IstioOperator",
+		GatewayAPIGroup + "/v1":       "UDPRoute",
+		GatewayAPIGroup + "/v1alpha2": "UDPRoute",
+	}
+}
+
+// beside has the kinds of Kubernetes that stand in manifests beside those of a mesh, which has
+// nothing to do with them, by apiVersion.
+func beside() map[string]string {
+	return map[string]string{
+		"v1": "Binding ComponentStatus Event LimitRange PersistentVolume PersistentVolumeClaim PodTemplate " +
+			"ResourceQuota",
+		"apps/v1":                      "ControllerRevision",
 		"autoscaling/v2":               "HorizontalPodAutoscaler",
 		"autoscaling/v1":               "HorizontalPodAutoscaler Scale",
 		"policy/v1":                    "Eviction PodDisruptionBudget",
 		"rbac.authorization.k8s.io/v1": "ClusterRole ClusterRoleBinding Role RoleBinding",
-		"networking.k8s.io/v1":         "IPAddress NetworkPolicy ServiceCIDR",
+		"networking.k8s.io/v1":         "IPAddress ServiceCIDR",
 		"storage.k8s.io/v1": "CSIDriver CSINode CSIStorageCapacity StorageClass VolumeAttachment " +
 			"VolumeAttributesClass",
 		"scheduling.k8s.io/v1":            "PriorityClass",
@@ -267,13 +289,6 @@ func unread() map[string]string {
 		"admissionregistration.k8s.io/v1": "MutatingWebhookConfiguration ValidatingAdmissionPolicy " +
 			"ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration",
 		"admissionregistration.k8s.io/v1beta1": "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding",
-		NetworkingGroup + "/v1":                "WorkloadGroup",
-		NetworkingGroup + "/v1beta1":           "WorkloadGroup",
-		NetworkingGroup + "/v1alpha3":          "EnvoyFilter WorkloadGroup",
-		ExtensionsGroup + "/v1alpha1":          "TrafficExtension WasmPlugin",
-		"install.istio.io/v1alpha1":            "IstioOperator",
-		GatewayAPIGroup + "/v1":                "UDPRoute",
-		GatewayAPIGroup + "/v1alpha2":          "UDPRoute",
 	}
 }
 

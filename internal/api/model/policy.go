@@ -32,6 +32,21 @@ func (d *DestinationRule) Subset(name string) (Subset, bool) {
 	return Subset{}, false
 }
 
+// PassesThrough reports whether one of the rule's policies has calls go to the address that the
+// caller picked.
+func (d *DestinationRule) PassesThrough() bool {
+	return d.Policy.passesThrough() ||
+		slices.ContainsFunc(d.Subsets, func(s Subset) bool { return s.Policy.passesThrough() })
+}
+
+func (p *TrafficPolicy) passesThrough() bool {
+	if p == nil {
+		return false
+	}
+	return p.LB != nil && p.LB.Kind == PassthroughLB ||
+		slices.ContainsFunc(p.Ports, func(o PortPolicy) bool { return o.Policy.passesThrough() })
+}
+
 // Credentials returns the names of the credentials of the rule's policies, each once, sorted.
 func (d *DestinationRule) Credentials() []string {
 	names := d.Policy.credentials()
@@ -86,6 +101,40 @@ func MergeRules(rules []*DestinationRule) *DestinationRule {
 		}
 	}
 	return &merged
+}
+
+// HasPool reports whether a rule may limit connections to some port.
+func (r *DestinationRule) HasPool() bool {
+	return r.Policy != nil && (r.Policy.Pool != nil ||
+		slices.ContainsFunc(r.Policy.Ports, func(p PortPolicy) bool { return p.Policy != nil && p.Policy.Pool != nil }))
+}
+
+// PoolAt returns what a policy says of connections to a service port; nil for nothing. What it says
+// of the port itself replaces all else.
+func (p *TrafficPolicy) PoolAt(port uint16) *ConnectionPool {
+	if p == nil {
+		return nil
+	}
+	for _, own := range p.Ports {
+		if own.Port == port && own.Policy != nil {
+			return own.Policy.Pool
+		}
+	}
+	return p.Pool
+}
+
+// AtServer returns what is in force of connections from the server's own proxy to its process: all
+// but the upgrade to HTTP/2, which is for the way there. It is nil if that is nothing.
+func (p *ConnectionPool) AtServer() *ConnectionPool {
+	if p == nil {
+		return nil
+	}
+	own := *p
+	own.UpgradeHTTP2, own.KeepHTTP1 = false, false
+	if own == (ConnectionPool{}) {
+		return nil
+	}
+	return &own
 }
 
 // TrafficPolicy says how calls are made. A subset's policy replaces the destination's field by
@@ -153,6 +202,7 @@ type ConnectionPool struct {
 	IdleTimeout          time.Duration
 	MaxConcurrentStreams uint32
 	UpgradeHTTP2         bool // h2UpgradePolicy UPGRADE
+	KeepHTTP1            bool // h2UpgradePolicy DO_NOT_UPGRADE
 	UseClientProtocol    bool
 }
 

@@ -24,7 +24,8 @@ type HTTPRoute struct {
 	Matches []*HTTPMatch // any of them; empty matches everything
 
 	// Broken says why the route is not in force as written. Requests that its readable conditions
-	// match get a 503. Without the route they would go to the next one.
+	// match get a 503, or a 500 with AnswersMissing500. Without the route they would go to the next
+	// one.
 	Broken       string
 	Redirect     *Redirect
 	Direct       *DirectResponse
@@ -118,6 +119,7 @@ type Redirect struct {
 	Path                   *Rewrite // of a part of the path, in the place of URI; nil for none
 	Port                   uint16
 	PortFromRequest        bool // derivePort FROM_REQUEST_PORT
+	PortOfScheme           bool // derivePort FROM_PROTOCOL_DEFAULT
 	Code                   uint32
 }
 

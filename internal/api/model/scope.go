@@ -70,6 +70,9 @@ func (s *GatewayServer) Forwards() bool {
 	return s.Broken == "" && s.TLS != nil && s.TLS.Mode == ServerAutoPassthrough
 }
 
+// HasTLS reports whether the server's connections come in TLS, whoever ends it.
+func (s *GatewayServer) HasTLS() bool { return s.TLS != nil || s.Protocol == TLS }
+
 // GatewayServer is one port of a Gateway and the hosts it takes.
 type GatewayServer struct {
 	Name     string
@@ -102,6 +105,11 @@ func (h ScopedHost) Covers(namespace string, host Host) bool {
 	return (h.Namespace == "*" || h.Namespace == namespace) && h.Host.Covers(host)
 }
 
+// Overlaps reports whether the pair selects some host of a namespace that a pattern covers too.
+func (h ScopedHost) Overlaps(namespace string, pattern Host) bool {
+	return (h.Namespace == "*" || h.Namespace == namespace) && h.Host.Overlaps(pattern)
+}
+
 // Sidecar limits what proxies of a namespace see.
 type Sidecar struct {
 	Meta
@@ -112,6 +120,9 @@ type Sidecar struct {
 	IngressClosed bool
 	Egress        []EgressListener // empty: everything visible
 	Outbound      *OutboundPolicy  // nil: the mesh's
+	// Pool is for connections to the workload's process at ports without a pool of their own; nil
+	// for none.
+	Pool *ConnectionPool
 }
 
 // EgressListener is a part of what proxies see.
@@ -126,6 +137,7 @@ type IngressListener struct {
 	// it is the address that was called, or OwnApp without interception.
 	EndpointAddress string
 	EndpointPort    uint16
+	Pool            *ConnectionPool // for connections to the process; nil leaves the Sidecar's
 }
 
 // OutboundPolicy says what happens to traffic for hosts that the proxy does not know.
@@ -144,6 +156,9 @@ type MeshConfig struct {
 	DNSRefresh    time.Duration
 	Retries       *Retries // default HTTP retry policy; never nil
 	ProxyHTTPPort uint16   // 0: no HTTP proxy port unless the proxy asks for one
+	// UpgradeHTTP2 makes workloads call ports of protocol HTTP in HTTP/2, where no DestinationRule
+	// says otherwise (h2UpgradePolicy).
+	UpgradeHTTP2 bool
 	// AutoTLS makes workloads call those that take mutual TLS of the mesh in it (enableAutoMtls).
 	AutoTLS bool
 	// MeshTLS limits mutual TLS of the mesh (meshMTLS), and TLSDefaults all other TLS
@@ -180,6 +195,9 @@ type MeshConfig struct {
 	IdleTimeout         time.Duration
 	// GatewayTopology is that of gateways that state none (defaultConfig.gatewayTopology).
 	GatewayTopology GatewayTopology
+	// OwnHostsOnly is set if calls go by routes of the caller's namespace, of the root namespace
+	// and of the namespace that has the host alone (LATEEN_ROUTES_FOR_HOSTS_OF_OTHERS=false).
+	OwnHostsOnly bool
 	// Headers are those that proxies set of themselves (defaultConfig.proxyHeaders).
 	Headers ProxyHeaders
 	// Locality is in force where neither a DestinationRule nor the Service sets one; nil for none.

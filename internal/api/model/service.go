@@ -19,15 +19,22 @@ const (
 	TCP
 	TLS
 	UDP
+	GRPCWeb // gRPC, or what browsers make of it
 )
 
 // String returns Istio's name of the protocol.
 func (p Protocol) String() string {
-	return [...]string{"auto", "HTTP", "HTTP2", "GRPC", "TCP", "TLS", "UDP"}[p]
+	return [...]string{"auto", "HTTP", "HTTP2", "GRPC", "TCP", "TLS", "UDP", "GRPC-Web"}[p]
 }
 
 // IsHTTP reports whether requests on the port can be routed by their HTTP properties.
-func (p Protocol) IsHTTP() bool { return p == HTTP || p == HTTP2 || p == GRPC }
+func (p Protocol) IsHTTP() bool { return p == HTTP || p.IsHTTP2() }
+
+// IsHTTP2 reports whether servers on the port speak HTTP/2.
+func (p Protocol) IsHTTP2() bool { return p == HTTP2 || p.IsGRPC() }
+
+// IsGRPC reports whether servers on the port speak gRPC.
+func (p Protocol) IsGRPC() bool { return p == GRPC || p == GRPCWeb }
 
 // Resolution says how a service's endpoints become known.
 type Resolution uint8
@@ -85,6 +92,9 @@ type Service struct {
 	// a Service they are identities that run it beside those of its pods, for TLS of the mesh
 	// alone.
 	SubjectAltNames []string
+	// OwnMachine is set if endpoints of a ServiceEntry lead to the machine of whoever calls them.
+	// Gateways, which callers and namespaces share, do not see it.
+	OwnMachine bool
 }
 
 // ServicePort is one port of a Service.
@@ -116,9 +126,21 @@ func (s *Service) VIPs() []string {
 // HasVIP reports whether there are VIPs, which identify connections to the service.
 func (s *Service) HasVIP() bool { return len(s.VIPs()) > 0 }
 
+// MaxAliases is how many names may stand for one another in a row. A row that leads back to itself
+// is longer.
+const MaxAliases = 8
+
 // IsAlias reports whether it is a Service of type ExternalName: another name, without an address of
 // its own.
 func (s *Service) IsAlias() bool { return s.Kind == kinds.Service && s.Resolution == StrictDNS }
+
+// IsCalledByPod reports whether a caller picks an endpoint by its address, so that the addresses of
+// the endpoints tell connections to the service from others: it is headless, or a ServiceEntry of
+// resolution NONE without addresses that selects workloads.
+func (s *Service) IsCalledByPod() bool {
+	selects := s.Kind == kinds.ServiceEntry && s.Resolution == Passthrough && !s.Selector.IsEmpty()
+	return len(s.Addresses) == 0 && !s.AutoAddress && (s.Headless || selects)
+}
 
 // Port returns a port by its number.
 func (s *Service) Port(number uint16) (ServicePort, bool) {
@@ -188,6 +210,17 @@ type Endpoint struct {
 	// Account is the service account of an endpoint that a ServiceEntry lists; "" if it sets none.
 	// Those of pods are in their Workloads.
 	Account string
+}
+
+// IPs returns the addresses of the endpoint, of each family, that are one IP each.
+func (e *Endpoint) IPs() []string {
+	var found []string
+	for _, a := range []string{e.Address, e.Other} {
+		if ip, err := netip.ParseAddr(a); err == nil && ip.Zone() == "" && !ip.IsUnspecified() {
+			found = append(found, ip.String())
+		}
+	}
+	return found
 }
 
 // Locality is where something runs.

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -66,16 +67,23 @@ type LogRule struct {
 //     the provider.
 //   - Where no entry is for the side, it is logged as the mesh configuration's accessLogFile and
 //     enableEnvoyAccessLogService say, without its default providers.
+//
+// Other than in istiod, an entry without providers, where there are none to inherit, is for these
+// logs of the mesh configuration: Istio's reference disables access logs by such an entry.
 func MergedLogs(mesh *MeshConfig, levels []*Telemetry, side WorkloadMode) []*AccessLog {
 	if !slices.ContainsFunc(levels, func(t *Telemetry) bool { return len(t.AccessLogs) > 0 }) {
 		return mesh.AccessLogs
 	}
 	inForce, parent := namedLogs(mesh, levels, side), mesh.DefaultLogs
 	rules := map[string]LogRule{}
+	var legacy LogRule
 	for _, t := range levels {
 		for _, rule := range t.AccessLogs {
 			if rule.Inherits {
 				rule.Providers = parent
+				if len(parent) == 0 && rule.Mode.covers(side) {
+					legacy.Disabled, legacy.Filter = rule.Disabled, cmp.Or(rule.Filter, legacy.Filter)
+				}
 			}
 			parent = rule.Providers
 			if rule.Mode.covers(side) {
@@ -92,8 +100,16 @@ func MergedLogs(mesh *MeshConfig, levels []*Telemetry, side WorkloadMode) []*Acc
 			logs = append(logs, filteredLog(p.Log, rule.Filter))
 		}
 	}
-	if !found {
+	switch {
+	case found:
+		return logs
+	case legacy.Disabled:
+		return nil
+	case legacy.Filter == "":
 		return mesh.LegacyLogs
+	}
+	for _, log := range mesh.LegacyLogs {
+		logs = append(logs, filteredLog(log, legacy.Filter))
 	}
 	return logs
 }

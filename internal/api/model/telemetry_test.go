@@ -32,6 +32,18 @@ func TestMergedLogs(t *testing.T) {
 		"nothing is said, and there is no default":  {without, nil, []string{"legacy"}},
 		"one that inherits":                         {withDefault, []*Telemetry{level(inherits)}, []string{"a"}},
 		"one that inherits nothing leaves the file": {without, []*Telemetry{level(inherits)}, []string{"legacy"}},
+		"one that disables without a provider ends the file": {
+			without, []*Telemetry{level(off(inherits))}, nil,
+		},
+		"disabled for the other side alone leaves the file": {
+			without, []*Telemetry{level(off(of(ClientMode, inherits)))}, []string{"legacy"},
+		},
+		"disabled by the mesh, and enabled by the workload, without a provider": {
+			without, []*Telemetry{level(off(inherits)), level(inherits)}, []string{"legacy"},
+		},
+		"a filter without a provider is one of the file": {
+			without, []*Telemetry{level(filtered(inherits, "x")), level(inherits)}, []string{"legacy x"},
+		},
 		"the nearest that names some replaces others": {
 			withDefault, []*Telemetry{level(names(a)), level(names(b))}, []string{"b"},
 		},

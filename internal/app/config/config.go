@@ -30,6 +30,9 @@ type Config struct {
 	// SendUnhealthy is set if endpoints that are not ready are sent too, marked as unhealthy
 	// (PILOT_SEND_UNHEALTHY_ENDPOINTS, false).
 	SendUnhealthy bool
+	// OwnHostsOnly is set if VirtualServices route calls to hosts of other namespaces for callers
+	// of their own namespace alone (the opposite of LATEEN_ROUTES_FOR_HOSTS_OF_OTHERS, true).
+	OwnHostsOnly bool
 	// PushThrottle is how many pushes may be under way at a time (PILOT_PUSH_THROTTLE, 0: from the
 	// machine's size).
 	PushThrottle int
@@ -67,6 +70,9 @@ type Config struct {
 	// NodeAccounts are the service accounts, as "namespace/name", that may ask for certificates of
 	// the Pods of their node (CA_TRUSTED_NODE_ACCOUNTS).
 	NodeAccounts []string
+	// RenewByTokens is set if certificates do not prove who asks for the next one (the opposite of
+	// LATEEN_RENEW_BY_CERTIFICATE, true).
+	RenewByTokens bool
 	// AllClusters gives gateways the clusters of all services that are exported to them, not only
 	// those that their routes name (the opposite of PILOT_FILTER_GATEWAY_CLUSTER_CONFIG, true).
 	AllClusters bool
@@ -114,6 +120,7 @@ func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 		DebounceMoves:        read(&r, "LATEEN_DEBOUNCE_MOVES", 2*time.Second, duration),
 		EDSDebounce:          read(&r, "PILOT_ENABLE_EDS_DEBOUNCE", true, boolean),
 		SendUnhealthy:        read(&r, "PILOT_SEND_UNHEALTHY_ENDPOINTS", false, boolean),
+		OwnHostsOnly:         !read(&r, "LATEEN_ROUTES_FOR_HOSTS_OF_OTHERS", true, boolean),
 		PushThrottle:         read(&r, "PILOT_PUSH_THROTTLE", 0, count),
 		MaxRequestsPerSecond: read(&r, "PILOT_MAX_REQUESTS_PER_SECOND", 0, rate),
 		SendTimeout:          read(&r, "PILOT_XDS_SEND_TIMEOUT", 0, duration),
@@ -129,6 +136,7 @@ func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 		MaxWorkloadCertTTL:   read(&r, "MAX_WORKLOAD_CERT_TTL", 90*24*time.Hour, lifetime),
 		RootsName:            read(&r, "PILOT_CA_CERT_CONFIGMAP", "istio-ca-root-cert", objectName),
 		NodeAccounts:         read(&r, "CA_TRUSTED_NODE_ACCOUNTS", nil, accounts),
+		RenewByTokens:        !read(&r, "LATEEN_RENEW_BY_CERTIFICATE", true, boolean),
 		AllClusters:          !read(&r, "PILOT_FILTER_GATEWAY_CLUSTER_CONFIG", true, boolean),
 		DualStack:            read(&r, "ISTIO_DUAL_STACK", false, boolean),
 		WholeRoutes:          !read(&r, "LATEEN_ENABLE_VHDS", true, boolean),

@@ -1,10 +1,14 @@
 package command
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -37,11 +41,36 @@ func PrintAs(w io.Writer, format string, v any) error {
 		body, err = yaml.Marshal(v)
 	default:
 		body, err = json.MarshalIndent(v, "", "  ")
-		body = append(body, '\n')
+		body = append(escaped(body), '\n')
 	}
 	if err != nil {
 		return err
 	}
 	_, err = w.Write(body)
 	return err
+}
+
+// escaped returns JSON without raw characters that a terminal obeys. Inside of strings, which alone
+// have such, JSON itself asks for no escape of those above U+001F.
+func escaped(body []byte) []byte {
+	if !bytes.ContainsFunc(body, obeyed) {
+		return body
+	}
+	var out []byte
+	for _, r := range string(body) {
+		switch {
+		case !obeyed(r):
+			out = utf8.AppendRune(out, r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+	}
+	return out
+}
+
+func obeyed(r rune) bool {
+	return r != '\n' && (unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r))
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -28,12 +26,7 @@ func (e ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // Main runs the command that the arguments name, until it ends or the process is interrupted. It
 // returns the exit code: 0, 1 if the command failed, or 2 if the arguments are wrong.
-func Main(root *cobra.Command) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	return Run(ctx, root, os.Args[1:])
-}
+func Main(root *cobra.Command) int { return runUntilSignal(root, os.Args[1:], grace) }
 
 // Run is Main with arguments and a context.
 func Run(ctx context.Context, root *cobra.Command, args []string) int {

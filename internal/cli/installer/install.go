@@ -133,19 +133,19 @@ func planOf(ctx context.Context, cluster *apply.Cluster, s *spec.Spec, o apply.O
 	if err != nil {
 		return nil, fmt.Errorf("nothing is changed:\n%w", err)
 	}
-	o.Revision = s.Revision()
+	o.Revision = s.Owner()
 	steps, err := cluster.Plan(ctx, objects, o)
 	if err != nil {
 		return nil, fmt.Errorf("nothing is changed:\n%w%s", err, beside(err, s))
 	}
-	left, err := cluster.Leftovers(ctx, objects, s.Revision())
+	left, err := cluster.Leftovers(ctx, objects, s.Owner())
 	return slices.Concat(steps, left), err
 }
 
 func objectsOf(s *spec.Spec, cluster *apply.Cluster) ([]*unstructured.Unstructured, error) {
 	objects, err := s.Objects(cluster)
-	if err != nil {
-		return nil, err
+	if err != nil || s.GatewaysOnly { // the record is a control plane's
+		return objects, err
 	}
 	r, err := record(s)
 	return append(objects, r), err
@@ -197,8 +197,12 @@ func present(a apply.Action) string {
 }
 
 func installedText(s *spec.Spec, changed int) string {
-	if changed == 0 {
+	if changed == 0 && !s.GatewaysOnly {
 		return fmt.Sprintf("revision %s in %s is installed already: nothing has changed", s.Revision(), s.Root())
+	}
+	if s.GatewaysOnly {
+		return fmt.Sprintf("%d gateways are installed; lateen uninstall --revision %s removes them", len(s.Gateways),
+			s.Owner())
 	}
 	label := "istio-injection=enabled"
 	if s.Revision() != install.DefaultRevision {

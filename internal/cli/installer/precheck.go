@@ -106,7 +106,7 @@ func (j *judgement) installation(ctx context.Context) precheck.Verdict {
 	v := precheck.Verdict{Kind: "installation", Name: "revision " + j.spec.Revision()}
 	objects, err := j.spec.Objects(j.cluster)
 	if err == nil {
-		_, err = j.cluster.Plan(ctx, objects, apply.Options{Revision: j.spec.Revision()})
+		_, err = j.cluster.Plan(ctx, objects, apply.Options{Revision: j.spec.Owner()})
 	}
 	if err != nil {
 		v.Findings = linesOf(err.Error() + beside(err, j.spec))
@@ -134,6 +134,11 @@ func (j *judgement) verdicts(ctx context.Context) ([]precheck.Verdict, error) {
 	if verdict != nil {
 		all = append(all, *verdict)
 	}
+	namespaces, others, err := namespacesAndWebhooks(ctx, j.cluster)
+	if err != nil {
+		return nil, err
+	}
+	checker.Tags = precheck.Tags(others, j.spec.Revision())
 	for _, d := range precheck.Kinds() {
 		err := j.each(ctx, d.APIVersions()[0], string(d.Kind), func(o *unstructured.Unstructured) {
 			all = append(all, checker.Check(o))
@@ -142,13 +147,12 @@ func (j *judgement) verdicts(ctx context.Context) ([]precheck.Verdict, error) {
 			return nil, err
 		}
 	}
-	namespaces, others, err := namespacesAndWebhooks(ctx, j.cluster)
-	if err != nil {
-		return nil, err
-	}
 	for i := range namespaces {
-		all = append(all, precheck.Namespace(&namespaces[i], j.spec.Revision(), others))
+		v := precheck.Namespace(&namespaces[i], j.spec.Revision(), others)
+		v.Findings = append(v.Findings, checker.Tagged(namespaces[i].GetLabels(), "metadata")...)
+		all = append(all, v)
 	}
+	all = append(all, precheck.TagWebhooks(others)...)
 	workloads, err := j.workloads(ctx, checker, config, namespaces)
 	if err != nil {
 		return nil, err

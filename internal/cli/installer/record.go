@@ -1,6 +1,7 @@
 package installer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -8,12 +9,14 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lateen-mesh/lateen/internal/cluster/apply"
+	"github.com/lateen-mesh/lateen/internal/cluster/install"
 	"github.com/lateen-mesh/lateen/internal/cluster/spec"
 )
 
@@ -49,6 +52,11 @@ func installed(ctx context.Context, c *apply.Cluster, revision string) (*spec.Sp
 		if len(all) > 0 {
 			have = "installed: " + strings.Join(slices.Sorted(maps.Keys(all)), ", ")
 		}
+		if byOthers, err := appliedByOthers(ctx, c, revision); err != nil || byOthers != "" {
+			return nil, cmp.Or(err, fmt.Errorf("the revision %s is there (%s), and lateen install has no record of "+
+				"it: kubectl or another tool has applied it; lateen install --force-conflicts with the same flags "+
+				"takes it over", revision, byOthers))
+		}
 		return nil, fmt.Errorf("the revision %s is not installed by lateen install; %s", revision, have)
 	}
 	s := &spec.Spec{Namespace: namespace, Values: map[string]any{"revision": revision}}
@@ -57,6 +65,24 @@ func installed(ctx context.Context, c *apply.Cluster, revision string) (*spec.Sp
 		return nil, err
 	}
 	return s, read(ctx, client, s)
+}
+
+// appliedByOthers names the Deployment of a revision that somebody has applied without lateen
+// install, as with lateen manifest; empty: there is none. What belongs to a Helm release is Helm's.
+func appliedByOthers(ctx context.Context, c *apply.Cluster, revision string) (string, error) {
+	all, err := c.List(ctx, "apps/v1", "Deployment")
+	if err != nil {
+		return "", err
+	}
+	for i := range all.Items {
+		o := &all.Items[i]
+		isReplica := labels.SelectorFromSet(install.ReplicaLabels(revision)).Matches(labels.Set(o.GetLabels()))
+		if isReplica && o.GetLabels()[apply.OwnerLabel] == "" &&
+			o.GetAnnotations()["meta.helm.sh/release-name"] == "" {
+			return apply.Name(o), nil
+		}
+	}
+	return "", nil
 }
 
 // read fills a spec from its record.

@@ -37,7 +37,7 @@ func newRoot() *cobra.Command {
 	out, progress := terminal.New(os.Stdout, os.Getenv), terminal.New(os.Stderr, os.Getenv)
 	perf.AddCommand(newDataPlane(out, progress), newLab(out, progress), newApp(out, progress),
 		newGateway(out, progress), newReport(out))
-	root.AddCommand(perf, newServer(), newAirline())
+	root.AddCommand(command.EndsItself(perf), command.EndsItself(newServer()), command.EndsItself(newAirline()))
 	command.Fit(root)
 	return root
 }

@@ -43,7 +43,7 @@ func (w *Writer) Table(t Table) {
 	for i, h := range t.Header {
 		header[i] = Cell{Text: h, Style: Bold}
 	}
-	rows := append([][]Cell{header}, t.Rows...)
+	rows := append([][]Cell{header}, t.cleanRows()...)
 	widths := columnWidths(rows)
 	if w.bounded() {
 		if !shrink(widths, w.Width()) {
@@ -55,6 +55,18 @@ func (w *Writer) Table(t Table) {
 	for _, row := range rows {
 		w.Line("%s", w.row(row, widths))
 	}
+}
+
+// cleanRows returns the rows with cells of one line each.
+func (t *Table) cleanRows() [][]Cell {
+	rows := make([][]Cell, len(t.Rows))
+	for i, row := range t.Rows {
+		rows[i] = slices.Clone(row)
+		for column := range row {
+			rows[i][column].Text = clean(row[column].Text)
+		}
+	}
+	return rows
 }
 
 // fit returns rows whose cells are not wider than their columns. The first row is the header.
@@ -85,7 +97,7 @@ func fit(rows [][]Cell, widths []int) [][]Cell {
 
 // paragraphs writes each row as its first cell, and below it the others with their headers.
 func (w *Writer) paragraphs(t Table) {
-	for _, row := range t.Rows {
+	for _, row := range t.cleanRows() {
 		line := "  "
 		for i, c := range row {
 			if i == 0 {

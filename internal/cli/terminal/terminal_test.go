@@ -42,7 +42,45 @@ func TestTerminalOutput(t *testing.T) {
 	w.Line("news")
 	w.Progress("")
 	require.Equal(t, "waiting\r\x1b[Knews\nwaiting\r\x1b[K", out.String())
-	require.Equal(t, "\x1b[31mno\x1b[0m", w.Paint(Bad, "no"))
+	out.Reset()
+	w.Line("%s", w.Paint(Bad, "no"))
+	require.Equal(t, "\x1b[31mno\x1b[0m\n", out.String())
+}
+
+// hostile is a text that would clear the screen, name a window, turn a direction, hide itself,
+// begin a line and colour what follows.
+const hostile = "a\x1b[2J\x1b]0;title\x07b\u009b31m\u202ec\u200bd\r\x00\ue000\ufdd5e\ufdef\u2028f\x7f\xff\n" +
+	"no problems in the manifests"
+
+// TestOthersTextIsShownAndNotObeyed writes such a text by each way there is. Our own styles stay.
+func TestOthersTextIsShownAndNotObeyed(t *testing.T) {
+	const shown = "a[2J]0;titleb31mcd\ue000e f\ufffd no problems in the manifests"
+	for _, colours := range []bool{false, true} {
+		var out bytes.Buffer
+		w := &Writer{out: &out, colours: colours}
+		bold, bad, end := "", "", ""
+		if colours {
+			bold, bad, end = "\x1b[1m", "\x1b[31m", "\x1b[0m"
+		}
+		written := func(write func()) string {
+			out.Reset()
+			write()
+			return out.String()
+		}
+		require.Equal(t, bad+shown+end+"\n", written(func() { w.Line("%s", w.Paint(Bad, hostile)) }))
+		require.Equal(t, "x "+bad+shown+end+"\n", written(func() { w.Paragraph("x ", Bad, hostile) }))
+		require.Equal(t, shown+"\n", written(func() { w.Progress(hostile) }))
+		require.Equal(t, bold+"POD"+end+"\n"+bad+shown+end+"\n", written(func() {
+			w.Table(Table{Header: []string{"POD"}, Rows: [][]Cell{{{Text: hostile, Style: Bad}}}})
+		}))
+		require.Equal(t, shown+"\n", written(func() {
+			narrow := &Writer{out: &out, columns: 4, colours: colours}
+			narrow.Table(Table{Header: []string{"POD", "B"}, Rows: [][]Cell{{{Text: hostile}}}})
+		}))
+		line := written(func() { w.Line("%s", hostile) })
+		require.NotContains(t, strings.ReplaceAll(strings.ReplaceAll(line, "\x1b[0m", ""), "\x1b[31m", ""), "\x1b")
+		require.NotRegexp(t, "[\\p{Cf}\u009b\x07\r\x00\x7f]", line)
+	}
 }
 
 func TestBar(t *testing.T) {

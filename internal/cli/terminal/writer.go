@@ -33,7 +33,8 @@ var sgr = [...]string{Plain: "", Bold: "1", Faint: "2", Good: "32", Warn: "33", 
 const fallbackWidth = 100
 
 // Writer writes whole lines. It is safe for concurrent use: lines do not mix, nor with the progress
-// line.
+// line. Whatever it writes is printable: names and messages of proxies and objects can neither move
+// the cursor nor change what stands above.
 type Writer struct {
 	mu       sync.Mutex
 	out      io.Writer
@@ -80,20 +81,21 @@ func (w *Writer) Width() int {
 // bounded reports whether lines have to fit into a width.
 func (w *Writer) bounded() bool { return w.file != nil || w.columns > 0 }
 
-// Paint adds a style to text, if colours are on.
+// Paint returns text as one line with a style, if colours are on. The result is for Line alone.
 func (w *Writer) Paint(s Style, text string) string {
+	text = clean(text)
 	if !w.colours || s == Plain || text == "" {
 		return text
 	}
-	return "\x1b[" + sgr[s] + "m" + text + "\x1b[0m"
+	return string(firstStyle+rune(s)) + text + string(endOfStyle)
 }
 
-// Line writes one line above the progress line.
+// Line writes one line above the progress line. A value with line breaks makes it several.
 func (w *Writer) Line(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.erase()
-	_, _ = fmt.Fprintf(w.out, format+"\n", args...) // there is nobody else to tell
+	_, _ = io.WriteString(w.out, written(fmt.Sprintf(format, args...))+"\n") // there is nobody else to tell
 	w.draw()
 }
 
@@ -101,6 +103,7 @@ func (w *Writer) Line(format string, args ...any) {
 // between words, and the further lines are indented by the width of the prefix. To a file or a pipe
 // it stays one line.
 func (w *Writer) Paragraph(prefix string, s Style, text string) {
+	prefix, text = clean(prefix), clean(text)
 	lines := []string{text}
 	indent := utf8.RuneCountInString(prefix)
 	if w.bounded() {
@@ -141,6 +144,7 @@ func Wrap(text string, columns int) []string {
 // it. Where lines cannot be replaced, each text is a line of its own, unless it differs from the
 // last only in digits (a count).
 func (w *Writer) Progress(text string) {
+	text = clean(text)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.file == nil {

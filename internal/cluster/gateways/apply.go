@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,6 +26,9 @@ const (
 var errForeign = errors.New("another manager has an object of this name, which stays as it is; want another name " +
 	"for the Gateway, its istio.io/rev with the revision of that manager, or, to hand istiod's object over, " +
 	"no label " + istiodLabel + " on it")
+
+// errIstiods is errForeign of an object that istiod has made for the same Gateway.
+var errIstiods = fmt.Errorf("istiod manages it: %w", errForeign)
 
 // attempts is how often an object is looked at again that somebody else has changed in between.
 const attempts = 3
@@ -57,6 +61,9 @@ func (c *Controller) applyOnce(ctx context.Context, d *model.GatewayDeployment, 
 	case !isOwn(present, d.Gateway.UID):
 		if o.body == nil {
 			return "", nil
+		}
+		if belongs(present, d.Gateway.UID) {
+			return foreign, errIstiods
 		}
 		return foreign, errForeign
 	case o.body == nil:

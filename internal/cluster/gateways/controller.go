@@ -153,16 +153,21 @@ func (c *Controller) deploy(ctx context.Context, d *model.GatewayDeployment) err
 		return err
 	}
 	var failures []error
+	noAccount := false
 	for _, o := range objectsOf(d, overlays, c.Render) {
 		err := o.err
-		if err == nil {
+		switch {
+		case o.kind == deploymentKind && noAccount:
+			err = errNoAccount
+		case err == nil:
 			var result string
 			if result, err = c.apply(ctx, d, o); result != "" {
 				c.Metrics.Status.Deployments.WithLabelValues(result).Inc()
 			}
-		} else {
+		default:
 			c.Metrics.Status.Deployments.WithLabelValues(failed).Inc()
 		}
+		noAccount = noAccount || o.kind == accountKind && err != nil && !errors.Is(err, errIstiods)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -172,6 +177,10 @@ func (c *Controller) deploy(ctx context.Context, d *model.GatewayDeployment) err
 	}
 	return errors.Join(failures...)
 }
+
+// errNoAccount keeps Pods from running as an account that is not the Gateway's. Who may create a
+// Gateway would choose among the accounts of the namespace by its name.
+var errNoAccount = errors.New("it is not applied while its ServiceAccount is not the Gateway's own")
 
 // The reasons of the condition of a Gateway that is not deployed as it says.
 const (

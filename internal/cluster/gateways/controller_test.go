@@ -63,7 +63,7 @@ func newRig(t *testing.T) *rig {
 }
 
 // rendered renders by the templates that Lateen has.
-func rendered(t *testing.T) Render {
+func rendered(t testing.TB) Render {
 	injector, err := inject.New(inject.Options{Namespace: "istio-system", Revision: "default"}, inject.Texts{})
 	require.NoError(t, err)
 	return func(pod []byte, namespace, deployment string) ([]byte, error) {
@@ -257,7 +257,8 @@ func TestWhatIstiodDeploysIsLeftUntilItIsHandedOver(t *testing.T) {
 	r.deploy(g)
 	c := r.once(t, "edge")
 	require.Equal(t, reasonForeign, c.Reason)
-	require.Contains(t, c.Message, "Deployment edge-lateen: another manager has an object of this name")
+	require.Contains(t, c.Message,
+		"Deployment edge-lateen: istiod manages it: another manager has an object of this name")
 	after := r.deployment(t, g.Name)
 	require.Equal(t, before.Generation, after.Generation)
 	require.Equal(t, before.Labels, after.Labels)

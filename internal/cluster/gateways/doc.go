@@ -16,5 +16,5 @@
 // The proxy of a Pod is rendered here, by the templates of the injection, so that a Pod without its
 // proxy cannot come to be. The webhook is kept from it by a label.
 //
-// The package may import api/model, observe and source.
+// The package may import api/model, cluster/unions, observe and source.
 package gateways

@@ -20,11 +20,17 @@ const (
 // and Lateen is among its managers. One of istiod's is too, once its label is taken off: that is
 // how a user hands it over.
 func isOwn(present *metav1.ObjectMeta, gateway string) bool {
-	ofGateway := func(r metav1.OwnerReference) bool { return string(r.UID) == gateway }
-	if _, istiods := present.Labels[istiodLabel]; istiods || !slices.ContainsFunc(present.OwnerReferences, ofGateway) {
+	if _, istiods := present.Labels[istiodLabel]; istiods || !belongs(present, gateway) {
 		return false
 	}
 	return entryOf(present, fieldManager) >= 0 || entryOf(present, istiodManager) >= 0
+}
+
+// belongs reports whether the Gateway of a UID owns a present object.
+func belongs(present *metav1.ObjectMeta, gateway string) bool {
+	return slices.ContainsFunc(present.OwnerReferences, func(r metav1.OwnerReference) bool {
+		return string(r.UID) == gateway
+	})
 }
 
 // entryOf returns the place of a manager among those who wrote the object itself, or -1.

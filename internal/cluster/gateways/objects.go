@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"maps"
 
-	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,6 +22,12 @@ type object struct {
 	body     map[string]any
 	err      error
 }
+
+// The kinds that depend on each other: Pods run as the account.
+const (
+	accountKind    = "ServiceAccount"
+	deploymentKind = "Deployment"
+)
 
 const (
 	statusPort = 15021
@@ -43,20 +47,18 @@ func objectsOf(d *model.GatewayDeployment, overlays []overlay, render Render) []
 	m := deployment{GatewayDeployment: d, overlays: overlays}
 	workload, err := m.workload(render)
 	return []object{
-		m.object("ServiceAccount", "serviceAccount", m.account(), corev1.ServiceAccount{}),
+		m.object(serviceAccounts(), m.account()),
 		m.checkedWorkload(workload, err),
-		m.object("Service", "service", m.service(), corev1.Service{}),
-		m.optional(m.object("HorizontalPodAutoscaler", "horizontalPodAutoscaler", m.autoscaler(),
-			autoscalingv2.HorizontalPodAutoscaler{}), "horizontalPodAutoscaler"),
-		m.optional(m.object("PodDisruptionBudget", "podDisruptionBudget", m.budget(),
-			policyv1.PodDisruptionBudget{}), "podDisruptionBudget"),
+		m.object(services(), m.service()),
+		m.optional(autoscalers(), m.autoscaler()),
+		m.optional(budgets(), m.budget()),
 	}
 }
 
 // resources say where the kinds are.
 func resourceOf(kind string) schema.GroupVersionResource {
 	switch kind {
-	case "Deployment":
+	case deploymentKind:
 		return schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	case "HorizontalPodAutoscaler":
 		return schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
@@ -68,35 +70,30 @@ func resourceOf(kind string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
 }
 
-// object returns an object of a kind with what the overlays say under a key.
-func (d deployment) object(kind, key string, body map[string]any, of any) object {
-	o := object{kind: kind, resource: resourceOf(kind)}
-	body["apiVersion"], body["kind"] = o.resource.GroupVersion().String(), kind
+// object returns an object of a kind with what the overlays say of it.
+func (d deployment) object(of patchable, body map[string]any) object {
+	o := object{kind: of.kind, resource: resourceOf(of.kind)}
+	body["apiVersion"], body["kind"] = o.resource.GroupVersion().String(), of.kind
 	body["metadata"] = d.meta()
-	o.body, o.err = merged(body, key, d.overlays, of)
+	o.body, o.err = of.merged(body, d.overlays)
 	return o
 }
 
 // optional leaves out an object that no overlay asks for.
-func (d deployment) optional(o object, key string) object {
-	for _, of := range d.overlays {
-		if _, has := of.data[key]; has {
-			return o
+func (d deployment) optional(of patchable, body map[string]any) object {
+	for _, o := range d.overlays {
+		if _, has := o.data[of.key]; has {
+			return d.object(of, body)
 		}
 	}
-	o.body, o.err = nil, nil
-	return o
+	return object{kind: of.kind, resource: resourceOf(of.kind)}
 }
 
 func (d deployment) checkedWorkload(body map[string]any, err error) object {
 	if err != nil {
-		return object{kind: "Deployment", resource: resourceOf("Deployment"), err: err}
+		return object{kind: deploymentKind, resource: resourceOf(deploymentKind), err: err}
 	}
-	o := d.object("Deployment", "deployment", body, appsv1.Deployment{})
-	if o.err == nil {
-		o.err = checkDeployment(o.body, d.Name)
-	}
-	return o
+	return d.object(deployments(d.Name), body)
 }
 
 // meta is the metadata of each object.

@@ -4,15 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	"sigs.k8s.io/yaml"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/cluster/unions"
+	"github.com/lateen-mesh/lateen/internal/source/untrusted"
 )
 
 // defaultsLabel marks ConfigMaps of the root namespace with parameters of all Gateways of the class
@@ -102,30 +104,65 @@ func decode(answer interface {
 	return json.Unmarshal(raw, into)
 }
 
-// merged returns an object with what the overlays say under a key, as a strategic merge patch of
+// merged returns an object with what the overlays say under its key, as a strategic merge patch of
 // Kubernetes. What identifies the object, and its owner, stay.
-func merged(body map[string]any, key string, overlays []overlay, schema any) (out map[string]any, err error) {
+func (p patchable) merged(body map[string]any, overlays []overlay) (out map[string]any, err error) {
 	defer func() { // a library judges what users wrote
 		if problem := recover(); problem != nil {
-			err = invalidf("parameters for %s: %v", key, problem)
+			err = invalidf("parameters for %s: %v", p.key, problem)
 		}
 	}()
-	if out, err = plain(body); err != nil {
+	before, err := plain(body)
+	if err != nil {
+		return nil, err
+	}
+	if out, err = plain(body); err != nil { // merging changes it
 		return nil, err
 	}
 	for _, o := range overlays {
-		var patch map[string]any
-		if err := yaml.Unmarshal([]byte(o.data[key]), &patch); err != nil {
-			return nil, invalidf("ConfigMap %s, key %s: %v; want YAML of an object", o.from, key, err)
+		patch, err := p.patch(o)
+		if err != nil {
+			return nil, invalidf("ConfigMap %s, key %s: %v", o.from, p.key, err)
 		}
 		if len(patch) == 0 {
 			continue
 		}
-		if out, err = strategicpatch.StrategicMergeMapPatch(out, patch, schema); err != nil {
-			return nil, invalidf("ConfigMap %s, key %s: %v", o.from, key, err)
+		unions.ReplaceInWorkload(out, patch)
+		if out, err = strategicpatch.StrategicMergeMapPatch(out, patch, p.schema); err != nil {
+			return nil, invalidf("ConfigMap %s, key %s: %v", o.from, p.key, err)
 		}
 	}
+	if err := p.checkResult(before, out); err != nil {
+		return nil, err
+	}
 	return out, identify(out, body)
+}
+
+// patch returns what an overlay says, if parameters may.
+func (p patchable) patch(o overlay) (patch map[string]any, err error) {
+	if err := untrusted.Overlay().YAML(o.data[p.key], &patch); err != nil {
+		return nil, fmt.Errorf("%w; want YAML of an object", err)
+	}
+	if refused := p.allowed.check("", patch); refused != nil {
+		return nil, refused
+	}
+	return patch, nil
+}
+
+// checkResult returns an error if the overlays make no object of the kind, or another one than is
+// deployed for a Gateway.
+func (p patchable) checkResult(before, after map[string]any) error {
+	if err := p.checkPinned(before, after); err != nil {
+		return err
+	}
+	raw, err := json.Marshal(after)
+	if err != nil {
+		return err
+	}
+	if err := untrusted.Object().Typed(raw, reflect.New(reflect.TypeOf(p.schema)).Interface()); err != nil {
+		return invalidf("the parameters make no %s: %v", p.kind, err)
+	}
+	return nil
 }
 
 // identify gives an object the identity of another one.

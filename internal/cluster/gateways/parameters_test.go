@@ -128,8 +128,27 @@ func TestBadParametersAreReported(t *testing.T) {
 		require.Equal(t, reasonParameters, c.Reason, "%s: %s", text, c.Message)
 		require.Contains(t, c.Message, want)
 	}
+	refused := func(key, text, want string) {
+		r.configMap(t, r.namespace, "own", nil, map[string]string{key: text})
+		c := r.once(t, "edge")
+		require.Equal(t, reasonParameters, c.Reason, "%s: %s", text, c.Message)
+		require.Contains(t, c.Message, want)
+	}
+	others := map[[2]string]string{} // with these, the Deployment is applied
+	for of, want := range refusedParameters() {
+		switch {
+		case want == "":
+		case of[0] == "deployment":
+			refused(of[0], of[1], want)
+		default:
+			others[of] = want
+		}
+	}
 	_, err := r.client.AppsV1().Deployments(r.namespace).Get(t.Context(), g.Name, metav1.GetOptions{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
+	for of, want := range others {
+		refused(of[0], of[1], want)
+	}
 }
 
 // A Gateway may ask for an address of a load balancer.
@@ -140,4 +159,25 @@ func TestAddressOfALoadBalancer(t *testing.T) {
 	r.deploy(g)
 	require.Zero(t, r.once(t, "edge"))
 	require.Equal(t, "192.0.2.7", r.service(t, g.Name).Spec.LoadBalancerIP)
+}
+
+// Pods never run as an account that is not the Gateway's own.
+func TestNoDeploymentRunsAsAnAccountOfOthers(t *testing.T) {
+	r := newRig(t)
+	g := r.gateway(t, "edge")
+	accounts := r.client.CoreV1().ServiceAccounts(r.namespace)
+	_, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: g.Name}},
+		metav1.CreateOptions{})
+	require.NoError(t, err)
+	r.deploy(g)
+	c := r.once(t, "edge")
+	require.Equal(t, reasonForeign, c.Reason)
+	require.Contains(t, c.Message, "Deployment edge-lateen: "+errNoAccount.Error())
+	_, err = r.client.AppsV1().Deployments(r.namespace).Get(t.Context(), g.Name, metav1.GetOptions{})
+	require.True(t, apierrors.IsNotFound(err), "%v", err)
+	require.Len(t, r.service(t, g.Name).Spec.Ports, 3, "the other objects go on")
+
+	require.NoError(t, accounts.Delete(t.Context(), g.Name, metav1.DeleteOptions{}))
+	require.Zero(t, r.once(t, "edge"))
+	require.Equal(t, g.Name, r.deployment(t, g.Name).Spec.Template.Spec.ServiceAccountName)
 }

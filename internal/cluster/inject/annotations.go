@@ -1,7 +1,6 @@
 package inject
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,8 +12,11 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 	mesh "istio.io/api/mesh/v1alpha1"
-	"k8s.io/apimachinery/pkg/api/resource"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/source/untrusted"
 )
 
 // The annotations of a Pod that are read here.
@@ -31,7 +33,7 @@ const (
 	kubevirtName             = "traffic.sidecar.istio.io/kubevirtInterfaces"
 	rerouteName              = "istio.io/reroute-virtual-interfaces"
 	// ProxyConfigAnnotation is where a Pod configures its own proxy, as Istio's ProxyConfig.
-	ProxyConfigAnnotation = "proxy.istio.io/config"
+	ProxyConfigAnnotation = model.ProxyConfigAnnotation
 	overridesName         = "proxy.istio.io/overrides"
 	mergeMetricsName      = "prometheus.istio.io/merge-metrics"
 	statusName            = "sidecar.istio.io/status"
@@ -89,8 +91,8 @@ func checks() map[string]check {
 		logLevelName:             pattern(`^(trace|debug|info|warning|warn|error|critical|off)$`, "a level, as info"),
 		componentLevelName:       pattern(`^([a-z0-9_]+:[a-z]+(,[a-z0-9_]+:[a-z]+)*)?$`, "levels, as http:debug"),
 		agentLevelName:           pattern(`^([\w-]+:)?[a-z]+(,[\w-]+:[a-z]+)*$`, "levels, as default:info,xds:debug"),
-		userVolumeName:           anObject(`volumes by name in JSON, as {"data": {"emptyDir": {}}}`),
-		userMountName:            anObject(`mounts by volume in JSON, as {"data": {"mountPath": "/data"}}`),
+		userVolumeName:           listedAs[corev1.Volume](volumesWanted),
+		userMountName:            listedAs[corev1.VolumeMount](mountsWanted),
 		bootstrapName:            name("the name of a ConfigMap"),
 		readyDelayName:           seconds,
 		readyPeriodName:          seconds,
@@ -106,12 +108,28 @@ type AnnotationError struct {
 }
 
 func (e *AnnotationError) Error() string {
-	return fmt.Sprintf("metadata.annotations[%s] = %q; want %s", e.Name, e.Value, e.Want)
+	return fmt.Sprintf("metadata.annotations[%s] = %q; want %s", e.Name, excerpt(e.Value), e.Want)
+}
+
+// excerpt returns a value as messages and logs have it: an annotation may have 256 KiB.
+func excerpt(value string) string {
+	const most = 256
+	if len(value) <= most {
+		return value
+	}
+	return strings.ToValidUTF8(value[:most], "") + "…"
 }
 
 // checkAnnotations returns an error that joins an AnnotationError for each wrong annotation, in the
 // order of their names.
 func checkAnnotations(annotations map[string]string) error {
+	bytes := 0
+	for name, value := range annotations {
+		bytes += len(name) + len(value)
+	}
+	if bytes > untrusted.MaxAnnotations {
+		return fmt.Errorf("metadata.annotations have %d bytes; want at most %d", bytes, untrusted.MaxAnnotations)
+	}
 	all := checks()
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(annotations)) {
@@ -155,7 +173,7 @@ func seconds(value string) string {
 }
 
 func quantity(value string) string {
-	q, err := resource.ParseQuantity(value)
+	q, err := untrusted.Quantity(value)
 	return matching(func(string) bool { return err == nil && q.Sign() >= 0 }, "a quantity, as 100m or 128Mi")(value)
 }
 
@@ -175,9 +193,12 @@ func isPortOrZero(s string) bool {
 	return err == nil
 }
 
+// maxListed is how many ports, ranges or interfaces an annotation may list: each becomes a rule.
+const maxListed = 1000
+
 // each checks the parts of a list with commas. An empty list is one.
 func each(right func(string) bool, want string) check {
-	return matching(func(value string) bool {
+	all := matching(func(value string) bool {
 		if value == "" {
 			return true
 		}
@@ -188,6 +209,12 @@ func each(right func(string) bool, want string) check {
 		}
 		return true
 	}, want)
+	return func(value string) string {
+		if strings.Count(value, ",") >= maxListed {
+			return fmt.Sprintf("%s, and at most %d", want, maxListed)
+		}
+		return all(value)
+	}
 }
 
 func orAll(of check) check {
@@ -219,17 +246,64 @@ func interfaces(value string) string {
 func anObject(want string) check {
 	return matching(func(value string) bool {
 		var o map[string]any
-		return json.Unmarshal([]byte(value), &o) == nil && o != nil
+		return untrusted.Annotation().JSON([]byte(value), &o) == nil && o != nil
 	}, want)
 }
 
 func proxyConfig(value string) string {
-	config := &mesh.ProxyConfig{}
-	if err := unmarshal(value, config, protojson.UnmarshalOptions{}); err != nil {
+	config, err := ownProxyConfig(value)
+	if err != nil {
 		return "the fields of Istio's ProxyConfig in YAML: " + err.Error()
 	}
 	if config.InterceptionMode == mesh.ProxyConfig_TPROXY {
 		return "interceptionMode REDIRECT or NONE: TPROXY is not supported yet"
 	}
 	return ""
+}
+
+// withoutEffect returns the annotations of Istio's reference that change nothing here, with why.
+// The agent of Istio's image reads those for statistics, Lateen's does not.
+func withoutEffect() map[string]string {
+	const (
+		ambient = "has no effect: ambient mode is not served"
+		agent   = "has no effect with the image lateen-proxy, whose agent does not read it"
+		startup = agent + "; want statsCompression in " + ProxyConfigAnnotation
+	)
+	return map[string]string{
+		"ambient.istio.io/bypass-inbound-capture":            ambient,
+		"ambient.istio.io/dns-capture":                       ambient,
+		"ambient.istio.io/redirection":                       ambient,
+		"readiness.status.sidecar.istio.io/applicationPorts": "has no effect: a proxy is ready when it is configured",
+		"sidecar.istio.io/controlPlaneAuthPolicy":            "has no effect: proxies reach the control plane by TLS",
+		"sidecar.istio.io/discoveryAddress":                  "has no effect; want it in " + ProxyConfigAnnotation,
+		"sidecar.istio.io/enableCoreDump":                    "has no effect; want a template that allows it",
+		"sidecar.istio.io/statsCompression":                  startup,
+		"sidecar.istio.io/statsEvictionInterval":             agent,
+		"sidecar.istio.io/statsFlushInterval":                agent,
+		"sidecar.istio.io/statsHistogramBins":                agent,
+		"sidecar.istio.io/statsHistogramBuckets":             agent,
+	}
+}
+
+// warnOfAnnotations tells the annotations of Istio that change nothing.
+func (r *request) warnOfAnnotations() {
+	why := withoutEffect()
+	for _, name := range sortedKeys(r.pod.Annotations) {
+		if reason, ok := why[name]; ok {
+			r.warn("metadata.annotations[%s] %s", name, reason)
+		}
+	}
+}
+
+// ownProxyConfig reads the configuration that a Pod has for its own proxy.
+func ownProxyConfig(text string) (*mesh.ProxyConfig, error) {
+	raw, err := untrusted.Annotation().YAMLToJSON(text)
+	if err == nil {
+		err = untrusted.Annotation().Check(raw)
+	}
+	if err != nil {
+		return nil, err
+	}
+	config := &mesh.ProxyConfig{}
+	return config, unmarshalJSON(raw, config, protojson.UnmarshalOptions{})
 }

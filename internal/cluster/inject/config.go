@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/lateen-mesh/lateen/internal/cluster/inject/gotemplate"
+	"github.com/lateen-mesh/lateen/internal/source/untrusted"
 )
 
 // The names of the ConfigMap's keys, and of the templates that are always there.
@@ -90,14 +91,20 @@ func New(o Options, t Texts) (*Injector, error) {
 	i := &Injector{Options: o, templates: map[string]*gotemplate.Template{}}
 	i.settings = settings{Policy: Enabled, DefaultTemplates: []string{SidecarTemplate}}
 	var problems []error
-	if err := yaml.UnmarshalStrict([]byte(t.Config), &i.settings); err != nil {
+	err := untrusted.CheckFile([]byte(t.Config))
+	if err == nil {
+		err = yaml.UnmarshalStrict([]byte(t.Config), &i.settings)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", ConfigKey, err)
+	}
+	if len(i.DefaultTemplates) == 0 { // Istio's chart writes an empty list where nobody names any
+		i.DefaultTemplates = []string{SidecarTemplate}
 	}
 	if i.Policy != Enabled && i.Policy != Disabled {
 		problems = append(problems,
 			fmt.Errorf("%s: policy = %q; want %s or %s", ConfigKey, i.Policy, Enabled, Disabled))
 	}
-	var err error
 	i.never, err = selectors("neverInjectSelector", i.NeverInjectSelector)
 	problems = append(problems, err)
 	i.always, err = selectors("alwaysInjectSelector", i.AlwaysInjectSelector)

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/lateen-mesh/lateen/internal/source/untrusted"
 )
 
 // podTemplates are where workloads have the template of their Pods, by group and kind.
@@ -92,7 +94,11 @@ type documents struct {
 // none.
 func (d *documents) document(text []byte) ([]byte, error) {
 	var o object
-	if err := yaml.Unmarshal(text, &o); err != nil {
+	err := untrusted.CheckFile(text)
+	if err == nil {
+		err = yaml.Unmarshal(text, &o)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("this is no YAML of an object: %w", err)
 	}
 	changed, err := d.object(o)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -45,6 +44,8 @@ type proxyFacts struct {
 	// asks for in its annotations.
 	VolumeList, MountList []object
 	OwnVolumes, OwnMounts []object
+	// Sysctls are those of a gateway's Pod: its own, and the one that lets it listen below 1024.
+	Sysctls []corev1.Sysctl
 	// Localhost is set if applications listen on loopback.
 	Localhost bool
 }
@@ -73,6 +74,7 @@ func (i *Injector) facts(r *request) (proxyFacts, error) {
 		"--log_output_level=" + r.annotation(agentLevelName, i.values.text("global.logging.level")),
 	}
 	f.canonical(r)
+	f.Sysctls = gatewaySysctls(&r.pod.Spec)
 	if r.owner.Name != "" {
 		f.Owner = fmt.Sprintf("kubernetes://apis/%s/namespaces/%s/%ss/%s",
 			r.owner.APIVersion, r.namespace, strings.ToLower(r.owner.Kind), r.owner.Name)
@@ -86,33 +88,27 @@ func (i *Injector) facts(r *request) (proxyFacts, error) {
 	}
 	f.Variables = i.variables(r, &f)
 	f.VolumeList, f.MountList = listed(i.volumes(r))
-	if f.OwnVolumes, err = r.byName(userVolumeName); err != nil {
+	if f.OwnVolumes, err = userList[corev1.Volume](r, userVolumeName); err != nil {
 		return f, err
 	}
-	f.OwnMounts, err = r.byName(userMountName)
+	f.OwnMounts, err = userList[corev1.VolumeMount](r, userMountName)
 	return f, err
 }
 
-// byName returns the objects of an annotation, which has them by their names.
-func (r *request) byName(annotation string) ([]object, error) {
-	text, ok := r.pod.Annotations[annotation]
-	if !ok {
-		return nil, nil
+// lowPorts is the kernel's parameter that lets processes without rights listen on 80 and 443.
+const lowPorts = "net.ipv4.ip_unprivileged_port_start"
+
+// gatewaySysctls returns the Pod's own parameters of the kernel, which a template's list would
+// replace, with the one that lets the proxy listen below 1024 unless the Pod sets it.
+func gatewaySysctls(spec *corev1.PodSpec) []corev1.Sysctl {
+	var all []corev1.Sysctl
+	if s := spec.SecurityContext; s != nil {
+		all = slices.Clone(s.Sysctls)
 	}
-	var all map[string]object
-	if err := json.Unmarshal([]byte(text), &all); err != nil {
-		return nil, fmt.Errorf("metadata.annotations[%s]: %w", annotation, err)
+	if !slices.ContainsFunc(all, func(s corev1.Sysctl) bool { return s.Name == lowPorts }) {
+		all = append(all, corev1.Sysctl{Name: lowPorts, Value: "0"})
 	}
-	var out []object
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		of := all[name]
-		if of == nil {
-			of = object{}
-		}
-		of["name"] = name
-		out = append(out, of)
-	}
-	return out, nil
+	return all
 }
 
 // own notes the names of the Pod's own containers, and returns their ports in JSON.

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/lateen-mesh/lateen/internal/cluster/inject/gotemplate"
+	"github.com/lateen-mesh/lateen/internal/source/untrusted"
 )
 
 // functions returns what templates may call: the library, and what Istio's injector has beside or
@@ -107,7 +108,7 @@ func asJSON(v any) (string, error) {
 }
 
 func fromJSON(text string) (v any, err error) {
-	err = json.Unmarshal([]byte(text), &v)
+	err = untrusted.Annotation().JSON([]byte(text), &v)
 	return v, err
 }
 
@@ -135,8 +136,8 @@ func appendNetwork(list, network string) (string, error) {
 		return list + ", " + network, nil
 	}
 	var all []object
-	if err := json.Unmarshal([]byte(list), &all); err != nil {
-		return "", fmt.Errorf("%q is no list of networks: %w", list, err)
+	if err := untrusted.Annotation().JSON([]byte(list), &all); err != nil {
+		return "", fmt.Errorf("%q is no list of networks: %w", excerpt(list), err)
 	}
 	added := object{"name": network}
 	if namespace, name, ok := strings.Cut(network, "/"); ok {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/testkit/cost"
 )
 
 // FuzzInject: whatever a Pod says, it is injected, skipped, or refused with an error. A second
@@ -21,6 +23,9 @@ func FuzzInject(f *testing.F) {
 	} {
 		f.Add([]byte(pod), false)
 	}
+	for _, pod := range expensivePods(f) {
+		f.Add(pod, false)
+	}
 	var injectors [2]*Injector
 	for n := range injectors {
 		var err error
@@ -32,6 +37,8 @@ func FuzzInject(f *testing.F) {
 		if native {
 			injector = injectors[1]
 		}
+		done := cost.Bound(t, 256<<20)
+		defer done()
 		once, err := injector.Inject(Pod{JSON: pod, Namespace: "default"})
 		if err != nil || !once.Inject {
 			require.Nil(t, once.Patch)

@@ -4,16 +4,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	mesh "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1beta1"
 	corev1 "k8s.io/api/core/v1"
-	kubejson "sigs.k8s.io/json"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/source/untrusted"
 )
 
 // The names of containers that are added.
@@ -55,8 +55,10 @@ type request struct {
 	native    bool
 	user      int64
 	variables map[string]string
-	// namesReceiver says that the Pod's annotation names where its spans go.
-	namesReceiver bool
+	// apart is set if the proxy does not run as the user that was asked for; see chooseUser.
+	apart bool
+	// warnings say what of the Pod is done otherwise, or has no effect.
+	warnings []string
 }
 
 // receiverNotUsed is said of a Pod whose annotation names where its spans go.
@@ -71,7 +73,7 @@ func (i *Injector) Inject(p Pod) (result Result, err error) {
 		}
 	}()
 	typed := &corev1.Pod{}
-	if err := kubejson.UnmarshalCaseSensitivePreserveInts(p.JSON, typed); err != nil {
+	if err := untrusted.Pod().Typed(p.JSON, typed); err != nil {
 		return result, fmt.Errorf("this is no Pod: %w", err)
 	}
 	namespace := p.Namespace
@@ -86,10 +88,11 @@ func (i *Injector) Inject(p Pod) (result Result, err error) {
 	if err != nil {
 		return result, err
 	}
-	if r.namesReceiver {
-		result.Warning = strings.TrimPrefix(result.Warning+"; "+receiverNotUsed, "; ")
+	if result.Warning != "" {
+		r.warnings = slices.Insert(r.warnings, 0, result.Warning)
 	}
 	out, err := i.inject(r)
+	result.Warning = strings.Join(r.warnings, "; ")
 	if err != nil {
 		return result, err
 	}
@@ -122,13 +125,14 @@ func (i *Injector) request(p Pod, typed *corev1.Pod, namespace string) (*request
 		r.owner = ownerOf(typed)
 	}
 	if asked, ok := typed.Annotations[nativeName]; ok {
-		r.native = asked == "true"
+		r.native, _ = strconv.ParseBool(asked) // it has been checked
 	}
-	if own := proxyIn(r.pod); own != nil && own.SecurityContext != nil && own.SecurityContext.RunAsUser != nil &&
-		*own.SecurityContext.RunAsUser > 0 {
-		r.user = *own.SecurityContext.RunAsUser
+	if err := i.readProxyConfig(r, p, typed); err != nil {
+		return nil, err
 	}
-	return r, i.readProxyConfig(r, p, typed)
+	r.chooseUser()
+	r.warnOfAnnotations()
+	return r, nil
 }
 
 // readProxyConfig reads the configuration of a Pod's proxy: that of the mesh, then the ProxyConfigs
@@ -140,11 +144,14 @@ func (i *Injector) readProxyConfig(r *request, p Pod, typed *corev1.Pod) error {
 	}
 	out := overProxy(overProxy(i.mesh.proxy, started(objects.Mesh)), started(objects.Namespace))
 	if text, ok := typed.Annotations[ProxyConfigAnnotation]; ok {
-		own := &mesh.ProxyConfig{}
-		if err := unmarshal(text, own, protojson.UnmarshalOptions{}); err != nil {
+		own, err := ownProxyConfig(text)
+		if err != nil {
 			return fmt.Errorf("metadata.annotations[%s]: %w", ProxyConfigAnnotation, err)
 		}
-		out, r.namesReceiver = overProxy(out, own), own.GetTracing().GetTracer() != nil
+		out = overProxy(out, own)
+		if own.GetTracing().GetTracer() != nil {
+			r.warn("%s", receiverNotUsed)
+		}
 	}
 	r.proxy = overProxy(out, started(objects.Workload))
 	return nil
@@ -196,11 +203,10 @@ func (i *Injector) inject(r *request) (object, error) {
 		if err != nil {
 			return nil, err
 		}
+		overlay = r.withoutVolumes(overlay)
+		r.alignProxy(out, added, overlay)
 		if added, err = merged(added, overlay); err != nil {
 			return nil, err
-		}
-		if named(containers(added, first), proxyName) != nil {
-			moveProxyFirst(out)
 		}
 		if out, err = merged(out, overlay); err != nil {
 			return nil, err
@@ -228,20 +234,55 @@ func (i *Injector) chosen(r *request) []string {
 	return names
 }
 
-// moveProxyFirst moves the settings that a Pod has for its proxy to the init containers.
-func moveProxyFirst(pod object) {
-	own := named(containers(pod, plain), proxyName)
-	if own == nil || named(containers(pod, first), proxyName) != nil {
+// alignProxy moves the proxy of all to one list: that of the templates, and where they differ the
+// one of the mode. So settings of the Pod and templates beside the first one may name the proxy in
+// either list, with native sidecars and without.
+func (r *request) alignProxy(pod, added, overlay object) {
+	has := func(list string) bool {
+		return named(containers(added, list), proxyName) != nil || named(containers(overlay, list), proxyName) != nil
+	}
+	to := first
+	switch inPlain, inFirst := has(plain), has(first); {
+	case !inPlain && !inFirst:
+		return
+	case !inFirst, inPlain && !r.native:
+		to = plain
+	}
+	for _, o := range []object{pod, added, overlay} {
+		moveProxy(o, to)
+	}
+}
+
+func moveProxy(pod object, to string) {
+	from := otherList(to)
+	own := named(containers(pod, from), proxyName)
+	if own == nil || named(containers(pod, to), proxyName) != nil {
 		return
 	}
-	setContainers(pod, plain, without(containers(pod, plain), proxyName))
-	setContainers(pod, first, append(containers(pod, first), own))
+	setContainers(pod, from, without(containers(pod, from), proxyName))
+	setContainers(pod, to, append(containers(pod, to), asIn(own, to)))
+}
+
+func otherList(list string) string {
+	if list == first {
+		return plain
+	}
+	return first
+}
+
+// asIn returns a container without what its list does not allow.
+func asIn(container object, list string) object {
+	if list == plain {
+		delete(container, "restartPolicy")
+	}
+	return container
 }
 
 // finish does what no template can.
 func (i *Injector) finish(r *request, pod, added object) error {
 	if proxy := proxyOf(pod); proxy != nil {
 		i.locate(r, pod, proxy)
+		r.separate(pod, proxy)
 		if err := i.mergeMetrics(r, pod, proxy); err != nil {
 			return err
 		}
@@ -255,7 +296,7 @@ func (i *Injector) finish(r *request, pod, added object) error {
 	for name, value := range i.InjectedAnnotations {
 		annotations[name] = value
 	}
-	status, err := i.status(added)
+	status, err := i.status(r, added)
 	if err != nil {
 		return err
 	}

@@ -5,18 +5,22 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/lateen-mesh/lateen/internal/cluster/unions"
 )
 
 // object is a JSON object.
 type object = map[string]any
 
-// merged returns a Pod with a strategic merge patch applied. Neither is changed.
+// merged returns a Pod with a strategic merge patch applied, which replaces members of unions.
+// Neither is changed.
 func merged(pod, patch object) (object, error) {
 	schema, err := strategicpatch.NewPatchMetaFromStruct(corev1.Pod{})
 	if err != nil {
 		return nil, err
 	}
 	under, over := copied(pod).(object), copied(patch).(object)
+	unions.ReplaceInPod(under, over)
 	out, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(under, over, schema)
 	if err != nil {
 		return nil, fmt.Errorf("merging with the Pod: %w", err)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/lateen-mesh/lateen/internal/source/untrusted"
 )
 
 // probersVariable tells the agent how to probe the application.
@@ -31,7 +33,7 @@ func (i *Injector) rewriteProbes(r *request, pod, proxy object) error {
 	}
 	probers := object{}
 	if text := variable(proxy, probersVariable); text != "" && r.before != nil {
-		_ = json.Unmarshal([]byte(text), &probers) // what is no JSON is written anew
+		_ = untrusted.Annotation().JSON([]byte(text), &probers) // what is no JSON is written anew
 	}
 	for _, list := range []string{first, plain} {
 		for _, c := range containers(pod, list) {

@@ -9,7 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
+
+	"github.com/lateen-mesh/lateen/internal/source/untrusted"
 )
 
 // templateData is the dot of a template. Its first fields are those that Istio's templates use.
@@ -47,8 +48,8 @@ func (i *Injector) data(r *request) (*templateData, error) {
 		Revision: i.revision(), NativeSidecars: r.native,
 		ProxyImage:               i.image(r, r.proxy.GetImage().GetImageType(), "global.proxy.image"),
 		ProxyInitImage:           i.image(r, "", "global.proxy_init.image", "global.proxy.image"),
-		ProxyUID:                 proxyUser,
-		ProxyGID:                 proxyUser,
+		ProxyUID:                 r.user,
+		ProxyGID:                 r.group(),
 		InboundTrafficPolicyMode: strings.ToLower(i.mesh.GetInboundTrafficPolicy().GetMode().String()),
 	}
 	var err error
@@ -110,8 +111,9 @@ func (i *Injector) render(name string, d *templateData) (object, error) {
 		return nil, err
 	}
 	var patch object
-	if err := yaml.Unmarshal(text, &patch); err != nil {
+	if err := untrusted.Pod().YAML(string(text), &patch); err != nil {
 		return nil, fmt.Errorf("template %s makes no YAML: %w", name, err)
 	}
+	lastVolumes(patch)
 	return patch, nil
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/lateen-mesh/lateen/internal/source/untrusted"
 )
 
 // injectedStatus is the annotation that an injected Pod has: what was added. Its fields are
@@ -26,17 +28,21 @@ func statusOf(pod *corev1.Pod) (*injectedStatus, error) {
 		return nil, nil //nolint:nilnil // it was not injected
 	}
 	s := &injectedStatus{}
-	if err := json.Unmarshal([]byte(text), s); err != nil {
+	if err := untrusted.Annotation().JSON([]byte(text), s); err != nil {
 		return nil, fmt.Errorf("metadata.annotations[%s] = %q; want what injection has written, or no such annotation",
-			statusName, text)
+			statusName, excerpt(text))
 	}
 	return s, nil
 }
 
 // status returns the annotation for what the templates add.
-func (i *Injector) status(added object) (string, error) {
+func (i *Injector) status(r *request, added object) (string, error) {
+	own := r.ownVolumes()
 	s := injectedStatus{
-		InitContainers: namesIn(added, first), Containers: namesIn(added, plain), Volumes: namesIn(added, "volumes"),
+		InitContainers: namesIn(added, first), Containers: namesIn(added, plain),
+		Volumes: slices.DeleteFunc(namesIn(added, "volumes"), func(name string) bool {
+			return named(own, name) != nil
+		}),
 		ImagePullSecrets: namesIn(added, "imagePullSecrets"), Revision: i.revision(),
 	}
 	raw, err := json.Marshal(s)
@@ -75,9 +81,9 @@ func (s *injectedStatus) strip(pod *corev1.Pod) (*corev1.Pod, error) {
 	})
 	if text, ok := out.Annotations[overridesName]; ok {
 		var own overrides
-		if err := json.Unmarshal([]byte(text), &own); err != nil {
-			return nil, fmt.Errorf("metadata.annotations[%s] = %q; want what injection has written",
-				overridesName, text)
+		if err := untrusted.Annotation().Typed([]byte(text), &own); err != nil {
+			return nil, fmt.Errorf("metadata.annotations[%s] = %q; want what injection has written: %w",
+				overridesName, excerpt(text), err)
 		}
 		out.Spec.Containers = append(out.Spec.Containers, own.Containers...)
 		out.Spec.InitContainers = append(out.Spec.InitContainers, own.InitContainers...)
@@ -116,15 +122,30 @@ func (r *request) withOverrides(pod, added object) (object, error) {
 			return nil, err
 		}
 	}
-	if len(noted) == 0 || r.before != nil {
+	if r.before != nil {
 		return pod, nil
 	}
-	raw, err := json.Marshal(noted)
-	if err != nil {
-		return nil, err
+	return pod, r.note(pod, noted)
+}
+
+// note records in a Pod the settings that it had before its first injection. Another's record is
+// dropped: a second injection would take it for what the first has written.
+func (r *request) note(pod, settings object) error {
+	notes := under(under(pod, "metadata"), "annotations")
+	if text, ok := notes[overridesName].(string); ok {
+		r.warn("metadata.annotations[%s] = %q is not used: injection alone writes it; set the container %s in spec",
+			overridesName, excerpt(text), proxyName)
+		delete(notes, overridesName)
 	}
-	under(under(pod, "metadata"), "annotations")[overridesName] = string(raw)
-	return pod, nil
+	if len(settings) == 0 {
+		return nil
+	}
+	raw, err := json.Marshal(settings)
+	if err != nil {
+		return err
+	}
+	notes[overridesName] = string(raw)
+	return nil
 }
 
 // settingsFor returns what the Pod itself says of a container, nil if it says nothing. The image
@@ -135,13 +156,16 @@ func (r *request) settingsFor(name, list string) object {
 		from = object{"spec": r.recorded()}
 	}
 	own := named(containers(from, list), name)
-	if own == nil && list == first && name == proxyName {
-		own = named(containers(from, plain), name)
+	if own == nil && name == proxyName {
+		own = named(containers(from, otherList(list)), name)
 	}
 	if own == nil {
 		return nil
 	}
-	own = copied(own).(object)
+	own = asIn(copied(own).(object), list)
+	if r.apart && name == proxyName {
+		withoutUser(own)
+	}
 	if own["image"] == "auto" {
 		delete(own, "image")
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/lateen-mesh/lateen/internal/source/istiojson"
+	"github.com/lateen-mesh/lateen/internal/source/untrusted"
 )
 
 // values are the text under ValuesKey: Istio's Helm values, over the defaults.
@@ -27,7 +28,11 @@ func newValues(o Options, text string) (values, error) {
 			return nil, fmt.Errorf("the default values: %w", err)
 		}
 	}
-	if err := yaml.Unmarshal([]byte(text), &given); err != nil {
+	err := untrusted.CheckFile([]byte(text))
+	if err == nil {
+		err = yaml.Unmarshal([]byte(text), &given)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", ValuesKey, err)
 	}
 	all := values(overlay(under, given))
@@ -141,8 +146,8 @@ func newMesh(o Options, text string) (*meshConfig, error) {
 	if err := unmarshal(text, m.MeshConfig, protojson.UnmarshalOptions{DiscardUnknown: true}); err != nil {
 		return nil, fmt.Errorf("the mesh configuration: %w", err)
 	}
-	m.ProxyListenPort = cmp.Or(m.ProxyListenPort, 15001)
-	m.ProxyInboundListenPort = cmp.Or(m.ProxyInboundListenPort, 15006)
+	// the control plane has proxies listen there whatever the mesh configuration says
+	m.ProxyListenPort, m.ProxyInboundListenPort = 15001, 15006
 	m.TrustDomain = cmp.Or(m.TrustDomain, "cluster.local")
 	m.proxy = overProxy(standardProxy(), m.DefaultConfig)
 	if m.DefaultConfig.GetDiscoveryAddress() == "" {
@@ -158,10 +163,18 @@ func newMesh(o Options, text string) (*meshConfig, error) {
 
 // unmarshal reads YAML of a message.
 func unmarshal(text string, m proto.Message, o protojson.UnmarshalOptions) error {
+	if err := untrusted.CheckFile([]byte(text)); err != nil {
+		return err
+	}
 	raw, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
 		return err
 	}
+	return unmarshalJSON(raw, m, o)
+}
+
+// unmarshalJSON reads JSON of a message.
+func unmarshalJSON(raw []byte, m proto.Message, o protojson.UnmarshalOptions) error {
 	if string(raw) == "null" {
 		return nil
 	}

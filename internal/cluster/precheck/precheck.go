@@ -61,6 +61,8 @@ func Kinds() []*kinds.Descriptor {
 type Checker struct {
 	// Discovery is the address of the revision's control plane, with its port. Proxies may name it.
 	Discovery string
+	// Tags are the revision tags of the cluster; see the function Tags.
+	Tags map[string]string
 
 	converter *convert.Converter
 	mesh      model.MeshConfig
@@ -115,7 +117,7 @@ func (c *Checker) Check(o *unstructured.Unstructured) Verdict {
 		v.Differences = append(v.Differences, findings(differences.Of(d.Object, d.Key))...)
 		c.together.Add(d.Object)
 	}
-	v.Findings = findings(problems)
+	v.Findings = append(findings(problems), c.Tagged(o.GetLabels(), "metadata")...)
 	return v
 }
 

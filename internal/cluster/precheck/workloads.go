@@ -8,12 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/cluster/inject"
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/source/untrusted"
 )
 
 // WorkloadKind is a kind whose objects have the template of Pods.
@@ -34,9 +34,9 @@ func WorkloadKinds() []WorkloadKind {
 }
 
 // Workload judges the Pods that a workload would make: whether the injection takes what they say,
-// and whether their proxies would ask this control plane. namespace has the labels of its
-// namespace. It reports false for a workload whose Pods nobody injects, neither Lateen nor Istio,
-// and for one that another workload has made.
+// what it does otherwise, and whether their proxies would ask this control plane. namespace has the
+// labels of its namespace. It reports false for a workload whose Pods nobody injects, neither
+// Lateen nor Istio, and for one that another workload has made.
 func (c *Checker) Workload(
 	injector *inject.Injector, o *unstructured.Unstructured, namespace map[string]string,
 ) (Verdict, bool) {
@@ -59,11 +59,16 @@ func (c *Checker) Workload(
 		if err == nil && !result.Inject {
 			return v, false
 		}
+		if result.Warning != "" {
+			v.Differences = append(v.Differences, Finding{Why: result.Warning})
+		}
 	}
 	at := strings.Join(path, ".")
 	v.Findings = append(injectionFindings(err, at), c.otherControlPlane(template, at)...)
+	podLabels, _, _ := unstructured.NestedStringMap(template, "metadata", "labels")
+	v.Findings = append(v.Findings, c.Tagged(podLabels, strings.TrimPrefix(at+".metadata", "."))...)
 	var typed corev1.PodTemplateSpec
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(template, &typed) == nil {
+	if untrusted.Pod().Typed(raw, &typed) == nil {
 		key := source.Key{Kind: kinds.Kind(v.Kind), Namespace: v.Namespace, Name: v.Name}
 		c.together.AddWorkload(key, at, &typed)
 	}

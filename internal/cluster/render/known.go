@@ -39,3 +39,18 @@ func (s Schema) Knows(path []string) bool {
 	}
 	return true
 }
+
+// Names reports whether a chart names a value under a path itself. A name that is free does not
+// count.
+func (s Schema) Names(path ...string) bool {
+	node := s.properties
+	for _, name := range path {
+		below, _ := node["properties"].(map[string]any)
+		next, ok := below[name].(map[string]any)
+		if !ok {
+			return false
+		}
+		node = next
+	}
+	return true
+}

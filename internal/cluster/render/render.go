@@ -103,8 +103,18 @@ func Defaults(name string) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if inner, ok := c.Values[internalDefaults].(map[string]any); ok {
+		return inner, nil
+	}
 	return c.Values, nil
 }
+
+// internalDefaults is the key around the values of a chart whose templates put what is set over
+// them.
+const internalDefaults = "_internal_defaults_do_not_set"
+
+// Text returns a file of a chart.
+func Text(name, file string) ([]byte, error) { return charts.FS.ReadFile(name + "/" + file) }
 
 // failed is what Helm says around the message of a template that calls fail.
 var failed = regexp.MustCompile(`(?s)^.*execution error at \([^)]*\): `)

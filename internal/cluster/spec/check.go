@@ -77,7 +77,7 @@ func (r *Reader) checkImage() {
 		name, _, _ := strings.Cut(image, ":")
 		if ok && slices.Contains(istiods, name) {
 			r.note("values."+path, image, "without effect: it is istiod's image; want --image")
-			put(r.values, path, "")
+			remove(r.values, path)
 		}
 	}
 }

@@ -1,10 +1,5 @@
 package spec
 
-import (
-	"slices"
-	"strings"
-)
-
 // enabled is whether a gateway is installed: what is given stands above the profile.
 type enabled uint8
 
@@ -19,6 +14,10 @@ const (
 	ingressGateway = "istio-ingressgateway"
 	egressGateway  = "istio-egressgateway"
 )
+
+// accountSuffix ends the names of gateways' service accounts, as Istio's and Maistra's operators
+// make them: policies name the identities.
+const accountSuffix = "-service-account"
 
 type gateway struct {
 	Gateway
@@ -36,6 +35,7 @@ func (r *Reader) gateway(name, namespace string) *gateway {
 		}
 	}
 	g := &gateway{Gateway: Gateway{Name: name, Namespace: namespace, Values: map[string]any{}}}
+	put(g.Values, "serviceAccount.name", name+accountSuffix)
 	if name == egressGateway {
 		put(g.Values, "service.type", "ClusterIP")
 	}
@@ -43,12 +43,7 @@ func (r *Reader) gateway(name, namespace string) *gateway {
 	return g
 }
 
-func (g *gateway) enable(on bool) {
-	g.enabled = no
-	if on {
-		g.enabled = yes
-	}
-}
+func (g *gateway) enable(on bool) { g.enabled = whether(on) }
 
 // gatewayValues reads values.gateways of Istio's charts before 1.21: a gateway by its name.
 func (r *Reader) gatewayValues(f fields) {
@@ -66,60 +61,20 @@ func (r *Reader) gatewayValues(f fields) {
 			"service.loadBalancerIP", "loadBalancerSourceRanges", "service.loadBalancerSourceRanges",
 			"externalTrafficPolicy", "service.externalTrafficPolicy", "resources", "resources", "env", "env",
 			"nodeSelector", "nodeSelector", "tolerations", "tolerations", "podAnnotations", "podAnnotations",
-			"labels", "labels")
-		cpu := of.below("cpu")
-		cpu.to(g.Values, "targetAverageUtilization", "autoscaling.targetCPUUtilizationPercentage")
-		cpu.reportUnread()
+			"labels", "labels", "ipFamilies", "service.ipFamilies", "ipFamilyPolicy", "service.ipFamilyPolicy",
+			"additionalContainers", "additionalContainers", "rollingMaxSurge", "strategy.rollingUpdate.maxSurge",
+			"rollingMaxUnavailable", "strategy.rollingUpdate.maxUnavailable")
+		for _, c := range [][2]string{{"cpu", "CPU"}, {"memory", "Memory"}} {
+			target := of.below(c[0])
+			target.to(g.Values, "targetAverageUtilization", "autoscaling.target"+c[1]+"UtilizationPercentage")
+			target.reportUnread()
+		}
+		account := of.below("serviceAccount")
+		account.to(g.Values, "annotations", "serviceAccount.annotations")
+		account.reportUnread()
 		of.ignore("name")
 		of.reportUnread()
 	}
+	f.to(r.values, "securityContext", "gateways.securityContext")
 	f.reportUnread()
-}
-
-// profile is one of istioctl's: the gateways and values that it adds.
-type profile struct {
-	ingress, egress bool
-	values, gateway map[string]any
-}
-
-func profiles() map[string]profile {
-	small := map[string]any{"requests": map[string]any{"cpu": "10m", "memory": "40Mi"}}
-	return map[string]profile{
-		"minimal": {},
-		"default": {ingress: true},
-		"demo": {
-			ingress: true, egress: true,
-			values: map[string]any{
-				"meshConfig": map[string]any{"accessLogFile": "/dev/stdout"},
-				"pilot":      map[string]any{"autoscaleEnabled": false, "replicaCount": int64(1)},
-				"global":     map[string]any{"proxy": map[string]any{"resources": small}},
-			},
-			gateway: map[string]any{
-				"autoscaling": map[string]any{"enabled": false}, "replicaCount": int64(1), "resources": small,
-			},
-		},
-	}
-}
-
-// applyProfile puts the profile beneath what is given.
-func (r *Reader) applyProfile() {
-	if r.profile == "" {
-		return
-	}
-	all := profiles()
-	p, known := all[r.profile]
-	if !known {
-		r.fail("profile = %q; want one of default, demo, minimal", r.profile)
-		return
-	}
-	r.values = merge(p.values, r.values)
-	for name, has := range map[string]bool{ingressGateway: p.ingress, egressGateway: p.egress} {
-		if g := r.gateway(name, ""); has {
-			if g.enabled == unset {
-				g.enabled = yes
-			}
-			g.Values = merge(profiles()[r.profile].gateway, g.Values)
-		}
-	}
-	slices.SortFunc(r.gateways, func(a, b *gateway) int { return strings.Compare(a.Name, b.Name) })
 }

@@ -14,6 +14,7 @@ func (r *Reader) operator(object map[string]any) {
 	if namespace := metadata.text("namespace"); namespace != "" {
 		r.spec.Namespace = namespace
 	}
+	r.spec.Name = metadata.text("name")
 	r.profile = cmp.Or(r.profile, "default") // as in istioctl
 	spec := f.below("spec")
 	r.operatorSpec(spec)
@@ -50,6 +51,13 @@ func (r *Reader) operatorSpec(f fields) {
 	}
 }
 
+func whether(on bool) enabled {
+	if on {
+		return yes
+	}
+	return no
+}
+
 func object(value any) map[string]any {
 	of, _ := value.(map[string]any)
 	return of
@@ -58,8 +66,8 @@ func object(value any) map[string]any {
 // components reads what is installed beside values.
 func (r *Reader) components(f fields) {
 	pilot := f.below("pilot")
-	if !pilot.bool("enabled", true) {
-		r.note(pilot.at("enabled"), false, "without effect: the control plane is what is installed")
+	if pilot.has("enabled") {
+		r.pilot = whether(pilot.bool("enabled", true))
 	}
 	if namespace := pilot.text("namespace"); namespace != "" {
 		r.spec.Namespace = namespace
@@ -67,7 +75,10 @@ func (r *Reader) components(f fields) {
 	r.pilotResources(pilot.below("k8s"))
 	pilot.reportUnread()
 	base := f.below("base")
-	r.spec.SkipKinds = r.spec.SkipKinds || !base.bool("enabled", true)
+	if base.has("enabled") {
+		r.base = whether(base.bool("enabled", true))
+		r.spec.SkipKinds = r.base == no
+	}
 	base.reportUnread()
 	for _, c := range []struct{ list, name string }{
 		{"ingressGateways", ingressGateway}, {"egressGateways", egressGateway},
@@ -78,7 +89,7 @@ func (r *Reader) components(f fields) {
 	}
 	for _, name := range []string{"cni", "ztunnel"} {
 		if of := f.below(name); of.bool("enabled", false) {
-			r.note(of.at("enabled"), true, elsewhere[name])
+			r.note(of.at("enabled"), true, elsewhere()[name])
 		}
 	}
 	f.reportUnread()
@@ -87,7 +98,8 @@ func (r *Reader) components(f fields) {
 // pilotResources reads the resources of the control plane.
 func (r *Reader) pilotResources(f fields) {
 	pilot := map[string]any{}
-	f.to(pilot, "resources", "resources", "replicaCount", "replicaCount", "nodeSelector", "nodeSelector",
+	f.to(pilot, "volumes", "volumes", "volumeMounts", "volumeMounts", "podDisruptionBudget", "pdb",
+		"resources", "resources", "replicaCount", "replicaCount", "nodeSelector", "nodeSelector",
 		"tolerations", "tolerations", "affinity", "affinity", "podAnnotations", "podAnnotations",
 		"serviceAnnotations", "serviceAnnotations")
 	r.scaling(f.below("hpaSpec"), pilot, "autoscale")
@@ -124,6 +136,10 @@ func (r *Reader) environment(f fields, values map[string]any) {
 		if value, set := of.take("value"); set && name != "" {
 			put(values, "env", merge(object(values["env"]), map[string]any{name: value}))
 		}
+		if from, set := of.take("valueFrom"); set && name != "" {
+			all, _ := values["envVarFrom"].([]any)
+			values["envVarFrom"] = append(all, map[string]any{"name": name, "valueFrom": from})
+		}
 		of.reportUnread()
 	}
 }
@@ -137,13 +153,19 @@ func (r *Reader) componentGateway(f fields, standard string) {
 	k8s.to(g.Values, "resources", "resources", "replicaCount", "replicaCount", "nodeSelector", "nodeSelector",
 		"tolerations", "tolerations", "affinity", "affinity", "podAnnotations", "podAnnotations",
 		"serviceAnnotations", "service.annotations", "podDisruptionBudget", "podDisruptionBudget",
-		"priorityClassName", "priorityClassName", "imagePullPolicy", "imagePullPolicy")
+		"priorityClassName", "priorityClassName", "imagePullPolicy", "imagePullPolicy", "strategy", "strategy",
+		"securityContext", "securityContext", "readinessProbe", "readinessProbe", "volumes", "volumes",
+		"volumeMounts", "volumeMounts")
 	r.scaling(k8s.below("hpaSpec"), g.Values, "autoscaling")
 	r.environment(k8s, g.Values)
 	service := k8s.below("service")
 	service.to(g.Values, "type", "service.type", "ports", "service.ports", "loadBalancerIP",
 		"service.loadBalancerIP", "loadBalancerSourceRanges", "service.loadBalancerSourceRanges",
-		"externalTrafficPolicy", "service.externalTrafficPolicy", "externalIPs", "service.externalIPs")
+		"externalTrafficPolicy", "service.externalTrafficPolicy", "externalIPs", "service.externalIPs",
+		"internalTrafficPolicy", "service.internalTrafficPolicy", "loadBalancerClass", "service.loadBalancerClass",
+		"healthCheckNodePort", "service.healthCheckNodePort", "clusterIP", "service.clusterIP",
+		"ipFamilyPolicy", "service.ipFamilyPolicy", "ipFamilies", "service.ipFamilies",
+		"allocateLoadBalancerNodePorts", "service.allocateLoadBalancerNodePorts")
 	service.reportUnread()
 	k8s.reportUnread()
 	f.reportUnread()

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/lateen-mesh/lateen/internal/cluster/render"
+	"github.com/lateen-mesh/lateen/internal/source/untrusted"
 )
 
 // Document is a file that says what to install: values of the chart lateen, an IstioOperator, a
@@ -36,15 +37,17 @@ type Input struct {
 
 // Reader reads an Input. It collects what is wrong, and what is without effect.
 type Reader struct {
-	schema   render.Schema
-	spec     Spec
-	values   map[string]any
-	profile  string
-	gateways []*gateway
-	members  *members
-	file     string // that is being read
-	notes    []Note
-	problems []error
+	schema  render.Schema
+	spec    Spec
+	values  map[string]any
+	profile string
+	// pilot and base are whether the control plane and Istio's kinds are installed.
+	pilot, base enabled
+	gateways    []*gateway
+	members     *members
+	file        string // that is being read
+	notes       []Note
+	problems    []error
 }
 
 // Read returns what to install, and what becomes of fields that are not simply honoured. The error
@@ -77,15 +80,22 @@ func Read(in Input) (*Spec, []Note, error) {
 // take begins with what was installed.
 func (r *Reader) take(s Spec) {
 	r.spec.Namespace, r.spec.SkipKinds, r.spec.MembersSelect = s.Namespace, s.SkipKinds, s.MembersSelect
+	r.spec.Name = s.Name
+	if s.GatewaysOnly {
+		r.pilot = no
+	}
 	r.values = merge(r.values, s.Values)
 	for _, g := range s.Gateways {
 		now := r.gateway(g.Name, g.Namespace)
-		now.Values, now.enabled = merge(now.Values, g.Values), yes
+		now.Values, now.enabled = merge(nil, g.Values), yes
 	}
 }
 
 // documents reads a file.
 func (r *Reader) documents(d Document) error {
+	if err := untrusted.CheckFile([]byte(d.Text)); err != nil {
+		return err
+	}
 	for reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(d.Text))); ; {
 		text, err := reader.Read()
 		if errors.Is(err, io.EOF) {
@@ -138,6 +148,7 @@ var operatorKeys = []string{
 // plain reads values, among which there may be fields of an IstioOperator, as istioctl's --set has
 // them.
 func (r *Reader) plain(object map[string]any) {
+	object = unwrapped(object)
 	of := map[string]any{}
 	for _, key := range operatorKeys {
 		if value, ok := object[key]; ok {
@@ -189,11 +200,13 @@ func (r *Reader) flags(in Input) {
 // finish puts the profile beneath what is given, and checks the result.
 func (r *Reader) finish() {
 	r.applyProfile()
+	r.applyPilot()
 	r.applyMembers()
 	r.checkImage()
 	r.checkSettings()
 	r.checkDiscovery()
 	r.checkMesh()
+	r.checkAuthority()
 	r.spec.Values = r.values
 	for _, g := range r.gateways {
 		if g.enabled == yes {

@@ -21,6 +21,10 @@ const DefaultNamespace = "istio-system"
 // Spec is what to install. The zero value of a field stands for the default.
 type Spec struct {
 	Namespace string `json:"namespace,omitempty"`
+	// Name is that of the IstioOperator. Gateways without a control plane are told apart by it.
+	Name string `json:"name,omitempty"`
+	// GatewaysOnly is set if the control plane is another installation's.
+	GatewaysOnly bool `json:"gatewaysOnly,omitempty"`
 	// Values are those of the chart lateen.
 	Values map[string]any `json:"values,omitempty"`
 	// SkipKinds is set if the definitions of Istio's kinds are somebody else's.
@@ -53,6 +57,15 @@ func (s *Spec) Revision() string {
 	return cmp.Or(revision, install.DefaultRevision)
 }
 
+// Owner is what installed objects are labelled with: the revision, or a name of their own for
+// gateways without a control plane, so that neither installation removes the other's objects.
+func (s *Spec) Owner() string {
+	if !s.GatewaysOnly {
+		return s.Revision()
+	}
+	return strings.TrimSuffix("gateways-"+s.Name, "-")
+}
+
 // Root returns the root namespace.
 func (s *Spec) Root() string { return cmp.Or(s.Namespace, DefaultNamespace) }
 
@@ -68,13 +81,21 @@ func (s *Spec) Objects(cluster Lookup) ([]*unstructured.Unstructured, error) {
 	if err := s.checkNames(); err != nil {
 		return nil, err
 	}
-	releases := []render.Release{
-		{Chart: render.Base, Name: "lateen-base", Namespace: s.Root(), Values: map[string]any{
-			"base": map[string]any{"enableCRDTemplates": !s.SkipKinds},
-		}},
-		{Chart: render.Lateen, Name: "lateen", Namespace: s.Root(), Values: s.Values},
+	var releases []render.Release
+	namespaces := map[string]bool{}
+	if !s.GatewaysOnly || !s.SkipKinds {
+		namespaces[s.Root()] = true
+		releases = append(releases, render.Release{
+			Chart: render.Base, Name: "lateen-base", Namespace: s.Root(), Values: map[string]any{
+				"base": map[string]any{"enableCRDTemplates": !s.SkipKinds},
+			},
+		})
 	}
-	namespaces := map[string]bool{s.Root(): true}
+	if !s.GatewaysOnly {
+		releases = append(releases, render.Release{
+			Chart: render.Lateen, Name: "lateen", Namespace: s.Root(), Values: s.Values,
+		})
+	}
 	for _, g := range s.Gateways {
 		namespace := cmp.Or(g.Namespace, s.Root())
 		namespaces[namespace] = true
@@ -154,6 +175,16 @@ func merge(under, over map[string]any) map[string]any {
 		}
 	}
 	return under
+}
+
+// remove removes the value under a dotted path.
+func remove(values map[string]any, path string) {
+	name := path
+	if dot := strings.LastIndexByte(path, '.'); dot >= 0 {
+		name = path[dot+1:]
+		values = object(at(values, path[:dot]))
+	}
+	delete(values, name)
 }
 
 // put sets the value under a dotted path.

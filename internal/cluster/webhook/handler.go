@@ -17,6 +17,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/cluster/inject"
 	"github.com/lateen-mesh/lateen/internal/observe"
+	"github.com/lateen-mesh/lateen/internal/source/untrusted"
 )
 
 // Path is where an API server sends requests. All paths below it are served alike, because Istio's
@@ -45,6 +46,7 @@ type handler struct {
 	Options
 	converter *convert.Converter
 	intake    *intake
+	logLimit  observe.LogLimit
 }
 
 // NewHandler returns the handler for the webhook's port (15017): /validate, /validate/…, /inject,
@@ -131,27 +133,34 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, by decide) {
 
 // readBody returns the body of a request for a decision.
 func readBody(w http.ResponseWriter, r *http.Request, held *reservation) ([]byte, error) {
-	const shown = 64 // of what a client sends, in an error and in the log
 	media := r.Header.Get("Content-Type")
 	if parsed, _, err := mime.ParseMediaType(media); err != nil || parsed != "application/json" {
-		return nil, failure(http.StatusUnsupportedMediaType, "Content-Type %.*q; want application/json", shown, media)
+		return nil, failure(http.StatusUnsupportedMediaType, "Content-Type %.*q; want application/json",
+			maxShown, media)
 	}
 	return held.body(w, r)
 }
 
 func parseReview(body []byte) (*admissionv1.AdmissionRequest, error) {
 	var review admissionv1.AdmissionReview
-	if err := json.Unmarshal(body, &review); err != nil {
+	if err := untrusted.Review().Typed(body, &review); err != nil {
 		return nil, fmt.Errorf("this is no AdmissionReview: %w", err)
 	}
 	if want := admissionv1.SchemeGroupVersion.String(); review.APIVersion != want || review.Kind != "AdmissionReview" {
-		return nil, fmt.Errorf("this is %s of %s; want AdmissionReview of %s", review.Kind, review.APIVersion, want)
+		return nil, fmt.Errorf("this is %s of %s; want AdmissionReview of %s",
+			observe.Untrusted(review.Kind, maxShown), observe.Untrusted(review.APIVersion, maxShown), want)
 	}
 	if review.Request == nil {
 		return nil, errors.New("the AdmissionReview has no request")
 	}
 	return review.Request, nil
 }
+
+// maxShown is the length in bytes of what a client says in an error.
+const maxShown = 64
+
+// forLog returns text that may quote a client as a line of the log has it.
+func forLog(text string) string { return observe.Untrusted(text, 1<<10) }
 
 // fail answers with an error. One without an HTTP status is about the content of the request.
 func (h *handler) fail(w http.ResponseWriter, err error) {
@@ -161,6 +170,9 @@ func (h *handler) fail(w http.ResponseWriter, err error) {
 		code = known.code
 	}
 	h.Metrics.Admission.HTTPErrors.WithLabelValues(strconv.Itoa(code)).Inc()
-	h.Log.Warn("an admission request cannot be answered", "status", code, "reason", message)
+	if skipped, ok := h.logLimit.Allow(strconv.Itoa(code), time.Now()); ok {
+		h.Log.Warn("an admission request cannot be answered", "status", code,
+			"reason", forLog(message), "lines_left_out", skipped)
+	}
 	http.Error(w, message, code)
 }

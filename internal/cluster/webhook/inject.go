@@ -39,7 +39,10 @@ func (h *handler) inject(path string, r *admissionv1.AdmissionRequest) (*admissi
 	switch {
 	case err != nil:
 		metrics.Failed.Inc()
-		h.Log.Warn("a Pod cannot be injected", "namespace", r.Namespace, "name", r.Name, "error", err)
+		if skipped, ok := h.logLimit.Allow("inject", start); ok {
+			h.Log.Warn("a Pod cannot be injected", "namespace", forLog(r.Namespace), "name", forLog(r.Name),
+				"error", forLog(err.Error()), "lines_left_out", skipped)
+		}
 		response.Allowed = false
 		response.Result = &metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest,

@@ -15,6 +15,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/manifest"
+	"github.com/lateen-mesh/lateen/internal/source/untrusted"
 )
 
 // The reasons of a refusal, as labels of galley_validation_failed.
@@ -73,8 +74,13 @@ func (h *handler) check(r *admissionv1.AdmissionRequest) verdict {
 			Message: fmt.Sprintf("%s of %s is not used by Lateen (yet)", r.Kind.Kind, apiVersion),
 		}}}
 	}
-	reading := manifest.ReadFile("object.json", r.Object.Raw)
 	v := verdict{}
+	if err := untrusted.Object().Check(r.Object.Raw); err != nil {
+		v.add([]source.Problem{{Severity: source.Error, Message: "the object is too large: " + err.Error()}})
+		v.reason = unreadable
+		return v
+	}
+	reading := manifest.ReadFile("object.json", r.Object.Raw)
 	v.add(reading.Problems)
 	if len(v.errors) > 0 {
 		v.reason = unreadable

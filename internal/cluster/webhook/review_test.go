@@ -23,6 +23,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/observe"
+	"github.com/lateen-mesh/lateen/internal/testkit/cost"
 	"github.com/lateen-mesh/lateen/internal/testkit/golden"
 )
 
@@ -181,6 +182,19 @@ func TestLabelsAreBounded(t *testing.T) {
 	require.LessOrEqual(t, strings.Count(counted(h.Metrics), "\n"), 2)
 }
 
+// Anybody may send what is no review: a few lines of the log say so, and how many were left out.
+func TestRequestsThatCannotBeAnsweredFillNoLog(t *testing.T) {
+	var log strings.Builder
+	h := newHandler(Options{
+		Mesh: model.DefaultMesh, Metrics: newMetrics(), Log: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	for range 100 {
+		post(h.routes(), Path, "application/json", []byte(`{"kind": "`+strings.Repeat("x", 4<<10)+`"}`))
+	}
+	require.Equal(t, 10, strings.Count(log.String(), "\n"))
+	require.Less(t, log.Len(), 10*2<<10)
+}
+
 // A large object is judged as any other, and what is said of one with thousands of mistakes is
 // short.
 func TestLargeObjectsAreJudgedAndAnswersAreShort(t *testing.T) {
@@ -190,7 +204,7 @@ func TestLargeObjectsAreJudgedAndAnswersAreShort(t *testing.T) {
 		out.WriteString("apiVersion: networking.istio.io/v1\nkind: VirtualService\n" +
 			"metadata: {name: a, namespace: b}\nspec:\n  hosts: [a]\n  http:\n")
 		for i := range routes {
-			fmt.Fprintf(&out, "  - {match: [{uri: {prefix: /%d}}], route: [{destination: {host: a}}], timeout: %s}\n",
+			fmt.Fprintf(&out, "  - {match: [{uri: {prefix: /%05d}}], route: [{destination: {host: a}}], timeout: %s}\n",
 				i, timeout)
 		}
 		return []byte(out.String())
@@ -218,6 +232,8 @@ func FuzzReview(f *testing.F) {
 	}
 	h := handlerWith(newMetrics())
 	f.Fuzz(func(t *testing.T, body []byte) {
+		done := cost.Bound(t, 256<<20)
+		defer done()
 		w := post(h.routes(), "/validate", "application/json", body)
 		if w.Code == http.StatusOK {
 			var answer admissionv1.AdmissionReview

@@ -1,9 +1,13 @@
 package sample
 
 import (
+	"encoding/binary"
 	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -28,6 +32,7 @@ func newHandler(o Options) http.Handler {
 	mux.HandleFunc("/delay/{ms}", h.delay)
 	mux.HandleFunc("/fail", h.fail)
 	mux.HandleFunc("/echo", h.echo)
+	mux.HandleFunc("GET /upgrade", h.upgrade)
 	switch o.Role {
 	case ProductPage:
 		h.addProductPage(mux)
@@ -164,7 +169,46 @@ func (h *handler) echo(w http.ResponseWriter, r *http.Request) {
 			e.Calls = append(e.Calls, h.client.result(r, c.URL))
 		}
 	}
+	kind := r.Header.Get("content-type")
+	if kind == "application/grpc" || strings.HasPrefix(kind, "application/grpc+") {
+		writeMessage(w, e)
+		return
+	}
 	writeJSON(w, e)
+}
+
+// writeMessage answers a call of gRPC with one message, which holds JSON.
+func writeMessage(w http.ResponseWriter, v any) {
+	message, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("content-type", "application/grpc")
+	w.Header().Set(http.TrailerPrefix+"Grpc-Status", "0")
+	const notCompressed = 0
+	frame := binary.BigEndian.AppendUint32([]byte{notCompressed}, uint32(len(message)))
+	_, _ = w.Write(append(frame, message...)) // the client has gone
+}
+
+// upgrade takes the connection over for the protocol that the client asks for, as a server of
+// WebSockets does, and sends back what comes.
+func (h *handler) upgrade(w http.ResponseWriter, r *http.Request) {
+	protocol := r.Header.Get("upgrade")
+	if protocol == "" {
+		http.Error(w, "want an upgrade", http.StatusUpgradeRequired)
+		return
+	}
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	const switches = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n"
+	if _, err := fmt.Fprintf(conn, switches, protocol); err == nil {
+		_, _ = io.Copy(conn, buffered) // until the client closes
+	}
 }
 
 func writeJSON(w http.ResponseWriter, v any) {

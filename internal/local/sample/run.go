@@ -26,7 +26,9 @@ func Run(ctx context.Context, o Options, listening func([]net.Addr)) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: newHandler(o), ReadHeaderTimeout: time.Minute}
+	server := &http.Server{Handler: newHandler(o), ReadHeaderTimeout: time.Minute, Protocols: &http.Protocols{}}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetUnencryptedHTTP2(true)
 	lines := &lineEcho{prefix: o.Version, finish: o.finish, linger: o.linger}
 	var serving sync.WaitGroup
 	var addrs []net.Addr

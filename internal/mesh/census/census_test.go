@@ -96,9 +96,8 @@ func TestReportsAreThoseOfTheWholeMesh(t *testing.T) {
 		want      Reports
 	}{
 		"accessLogFile": {want: Reports{AccessLogs: true, LegacyLogs: true, Sampling: 100}},
-		"a filter without providers leaves accessLogFile": {
-			telemetry: telemetry("istio-system", nil, inherits),
-			want:      Reports{AccessLogs: true, LegacyLogs: true, Sampling: 5, Telemetry: "errors"},
+		"a filter without providers is one of accessLogFile": {
+			telemetry: telemetry("istio-system", nil, inherits), want: Reports{Sampling: 5, Telemetry: "errors"},
 		},
 		"a filter with its provider": {
 			telemetry: telemetry("istio-system", nil, filtered), want: Reports{Sampling: 5, Telemetry: "errors"},

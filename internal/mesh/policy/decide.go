@@ -15,7 +15,7 @@ import (
 // would answer, and a provider that cannot be asked about the call refuses it. Where a policy with
 // CUSTOM has a condition about tokens, its turn comes when these are verified.
 func Decide(policies []*model.AuthorizationPolicy, trustDomains []string, call Call) Report {
-	d := decision{matcher: matcher{call, trustDomains}, report: Report{Outcome: Allowed}}
+	d := decision{matcher: matcher{call: call, domains: trustDomains}, report: Report{Outcome: Allowed}}
 	for _, p := range policies {
 		d.add(p)
 	}
@@ -35,7 +35,8 @@ type decision struct {
 // add looks at a policy.
 func (d *decision) add(p *model.AuthorizationPolicy) {
 	result := resultOf(p)
-	t := trial{d.matcher, p.Action == model.AuthorizationAllow}
+	t := trial{d.matcher}
+	t.allows = p.Action == model.AuthorizationAllow
 	var cause *Cause
 	for _, rule := range RulesOf(p) {
 		r := t.rule(rule)
@@ -109,13 +110,9 @@ func (d *decision) conclude() {
 	}
 }
 
-// trial tries rules of policies with one action.
-type trial struct {
-	matcher
-	// allows is set for ALLOW. A condition about requests cannot be evaluated on a connection of
-	// bytes: an ALLOW does not match by it, and everything else goes without it.
-	allows bool
-}
+// trial tries rules of policies with one action. A condition about requests cannot be evaluated on
+// a connection of bytes: an ALLOW does not match by it, and everything else goes without it.
+type trial struct{ matcher }
 
 func (t trial) rule(rule model.AuthorizationRule) RuleResult {
 	r := RuleResult{Index: rule.Index}

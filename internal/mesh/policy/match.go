@@ -14,20 +14,23 @@ type matcher struct {
 	call Call
 	// domains are the trust domain of the mesh and its aliases.
 	domains []string
+	// allows is set for policies with ALLOW.
+	allows bool
 }
 
 // meets reports whether a call meets a condition: the attribute has one of the values, unless there
 // are none, and none of those that it must not have. If it does not, meets returns the failure,
 // without its field.
 func (m matcher) meets(k model.AuthorizationCondition) (Failure, bool) {
-	has := func(v string) bool { return m.hasValue(k, v) }
+	has := func(v string) bool { return m.hasValue(k, v) || !m.allows && m.namesHost(k, v) }
+	hasNot := func(v string) bool { return m.hasValue(k, v) || m.allows && m.namesHost(k, v) }
 	got, known := m.call.value(k)
 	failure := Failure{Attribute: nameOf(k), Got: got, Unknown: !known}
 	if len(k.Values) > 0 && !slices.ContainsFunc(k.Values, has) {
 		failure.Want = k.Values
 		return failure, false
 	}
-	if i := slices.IndexFunc(k.NotValues, has); i >= 0 {
+	if i := slices.IndexFunc(k.NotValues, hasNot); i >= 0 {
 		failure.Not = k.NotValues[i : i+1]
 		return failure, false
 	}
@@ -71,7 +74,7 @@ func (m matcher) requestHas(k model.AuthorizationCondition, pattern string) bool
 	case model.RequestHost:
 		return glob(strings.ToLower(pattern), strings.ToLower(c.Host))
 	case model.RequestMethod:
-		return glob(pattern, c.Method)
+		return glob(strings.ToLower(pattern), strings.ToLower(c.Method))
 	case model.RequestPath:
 		if strings.Contains(pattern, "{") {
 			return segmentsMatch(strings.Split(pattern, "/"), strings.Split(c.Path, "/"))
@@ -85,6 +88,36 @@ func (m matcher) requestHas(k model.AuthorizationCondition, pattern string) bool
 	default:
 		return hasText(c.claim(k), func(text string) bool { return glob(pattern, text) })
 	}
+}
+
+// namesHost reports whether a pattern fits the host of the call under another spelling of it:
+// without the port, and without the dot at its end. It is asked where a match refuses the call.
+// Where a match lets it in, the host has to be as the pattern has it.
+func (m matcher) namesHost(k model.AuthorizationCondition, pattern string) bool {
+	if k.Attribute != model.RequestHost {
+		return false
+	}
+	pattern = withoutLastDot(strings.ToLower(pattern))
+	host := withoutLastDot(strings.ToLower(m.call.Host))
+	if glob(pattern, host) {
+		return true
+	}
+	for i := range host {
+		if host[i] == ':' && glob(pattern, withoutLastDot(host[:i])) {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutLastDot returns a host, with its port or without, as if its name did not end with a dot.
+func withoutLastDot(host string) string {
+	address := strings.LastIndexByte(host, ']') + 1
+	name, port, hasPort := strings.Cut(host[address:], ":")
+	if name = strings.TrimSuffix(name, "."); hasPort {
+		name += ":" + port
+	}
+	return host[:address] + name
 }
 
 // isPrincipal matches a principal. One of the mesh's trust domain, for which "cluster.local" stands

@@ -126,6 +126,9 @@ type Class struct {
 	// total order. The filters of Istio's build show them (Settings.IstioFilters); it is nil for
 	// proxies without these.
 	PortServices *model.List[PortService]
+	// Pools are what rules of the services that lead to these ports say of connections to the
+	// workload's process, by port. Ports without such a rule are not in it.
+	Pools *model.List[PortPool]
 	// Binds are the ports of a gateway's workload that are not those of its services, by number of
 	// the latter.
 	Binds *model.List[Bind]
@@ -138,7 +141,10 @@ type Classifier struct {
 	inbound   *model.Interner[Inbound]
 	conflicts *model.Interner[PortConflict]
 	services  *model.Interner[PortService]
+	pools     *model.Interner[PortPool]
 	binds     *model.Interner[Bind]
+	// canonical makes equal pools one pointer.
+	canonical *model.Pool[model.ConnectionPool]
 }
 
 // NewClassifier makes a classifier.
@@ -148,6 +154,8 @@ func NewClassifier() *Classifier {
 		inbound:   model.NewInterner[Inbound](),
 		conflicts: model.NewInterner[PortConflict](),
 		services:  model.NewInterner[PortService](),
+		pools:     model.NewInterner[PortPool](),
+		canonical: model.NewPool[model.ConnectionPool](),
 		binds:     model.NewInterner[Bind](),
 	}
 }
@@ -164,6 +172,7 @@ func (c *Classifier) Classify(snap *state.Snapshot, p Proxy) Class {
 	all := targets(snap, p)
 	ports, conflicts := inbound(all)
 	class.Inbound, class.PortConflicts = c.inbound.List(ports), c.conflicts.List(conflicts)
+	class.Pools = c.pools.List(c.portPools(snap, p.Namespace, all))
 	if p.Settings.IstioFilters {
 		class.PortServices = c.services.List(portServices(all))
 	}
@@ -190,6 +199,9 @@ func (c *Class) Selected(selector model.Labels) bool {
 type Moves struct {
 	delta     *state.Delta
 	selectors []model.Labels // that appeared, changed or went away
+	// pooled are the services to which changed rules that limit connections may apply, by
+	// namespace.
+	pooled map[string][]*model.Service
 	// deployed are the Gateways of the Gateway API that are deployed by another name than before,
 	// so that other proxies have their Secrets.
 	deployed []model.ObjectName
@@ -198,6 +210,7 @@ type Moves struct {
 // MovesOf returns the Moves of a delta.
 func MovesOf(d *state.Delta) Moves {
 	m := Moves{delta: d, selectors: d.ChangedSelectors()}
+	m.addPools()
 	for _, p := range d.GatewayAPIStatuses {
 		if p.Old.DeploymentName() != p.New.DeploymentName() {
 			m.deployed = append(m.deployed, model.ObjectName{Namespace: p.Either().Namespace, Name: p.Either().Name})
@@ -254,6 +267,11 @@ func (m Moves) Affects(p Proxy) bool {
 			if v != nil && v.Namespace == p.Namespace && m.mayServe(v, p) {
 				return true
 			}
+		}
+	}
+	for _, svc := range m.pooled[p.Namespace] {
+		if m.mayServe(svc, p) {
+			return true
 		}
 	}
 	for _, e := range m.delta.WorkloadEntries {

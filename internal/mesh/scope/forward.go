@@ -47,7 +47,7 @@ func (s *Scope) ForwardedBy(server *model.GatewayServer, host model.Host) *model
 		s.evaluated()
 		return s.IsExported(claim.ExportTo, claim.Namespace)
 	})
-	if svc == nil || svc.External || !serves(server, svc) {
+	if svc == nil || svc.External || svc.OwnMachine || !serves(server, svc) {
 		return nil
 	}
 	return svc

@@ -80,30 +80,13 @@ func (s *Scope) preferred(found, claim *model.Service) (_ *model.Service, final 
 	return claim, own || s.class.Type != Sidecar
 }
 
-// firstCached is firstWhere for a cached list. It allocates no closure, because it runs once for
-// each class and change.
-func firstCached[T any](list []*T, s *Scope, so func(*Scope, *T) bool) *T {
-	for _, t := range list {
-		if so(s, t) {
-			return t
-		}
-	}
-	return nil
+// routesIn returns the VirtualServices that may be for a host.
+func (c *LookupCache) routesIn(snap *state.Snapshot, host model.Host) []*model.VirtualService {
+	return getOrLoad(c.routes, host, func() []*model.VirtualService { return slices.Collect(routesIn(snap, host)) })
 }
 
-// routesOf returns the first VirtualService with routes for calls of the class to a host, the most
-// specific host first. It is nil if there is none.
-func (s *Scope) routesOf(host model.Host) *model.VirtualService {
-	if s.Cache == nil {
-		return firstWhere(routesIn(s.snapshot, host), s.hasRoutes)
-	}
-	snap := s.snapshot
-	known := getOrLoad(
-		s.Cache.routes, host, func() []*model.VirtualService { return slices.Collect(routesIn(snap, host)) },
-	)
-	return firstCached(known, s, (*Scope).hasRoutes)
-}
-
+// routesIn yields the VirtualServices that may be for a host, those of the most specific host
+// first.
 func routesIn(snap *state.Snapshot, host model.Host) iter.Seq[*model.VirtualService] {
 	return func(yield func(*model.VirtualService) bool) {
 		for pattern := range host.Patterns() {

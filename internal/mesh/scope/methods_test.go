@@ -45,6 +45,8 @@ type arguments struct {
 	uri                   string
 	selector              model.Labels
 	service               *model.Service
+	routes                scope.RouteKind
+	virtualService        *model.VirtualService
 	gateway               *model.Gateway
 	rule                  *model.DestinationRule
 	authorizationPolicy   *model.AuthorizationPolicy
@@ -102,6 +104,9 @@ var methods = map[string]method{
 	"Endpoints": {same, func(s *scope.Scope, a *arguments) any {
 		return ask(a.service, func(svc *model.Service) any { return s.Endpoints(svc) })
 	}},
+	"ServicesOfPod": {same, func(s *scope.Scope, a *arguments) any {
+		return s.ServicesOfPod(a.address, a.port)
+	}},
 	"Accounts": {same, func(s *scope.Scope, a *arguments) any {
 		return ask(a.service, func(svc *model.Service) any { return s.Accounts(svc) })
 	}},
@@ -155,21 +160,30 @@ var methods = map[string]method{
 	"Resolved": {recorded, func(s *scope.Scope, a *arguments) any {
 		return ask(a.service, func(svc *model.Service) any { return s.Resolved(svc) })
 	}},
-	"Service":        {recorded, func(s *scope.Scope, a *arguments) any { return s.Service(a.host) }},
-	"VirtualService": {recorded, func(s *scope.Scope, a *arguments) any { return s.VirtualService(a.host) }},
-	"Selected":       {recorded, func(s *scope.Scope, a *arguments) any { return s.Selected(a.selector) }},
-	"IsOwn":          {recorded, func(s *scope.Scope, a *arguments) any { return s.IsOwn(a.namespace) }},
-	"Namespace":      {recorded, func(s *scope.Scope, _ *arguments) any { return s.Namespace() }},
-	"Sidecar":        {recorded, func(s *scope.Scope, _ *arguments) any { return s.Sidecar() }},
-	"Inbound":        {recorded, func(s *scope.Scope, _ *arguments) any { return s.Inbound() }},
-	"PortConflicts":  {recorded, func(s *scope.Scope, _ *arguments) any { return s.PortConflicts() }},
-	"PortServices":   {recorded, func(s *scope.Scope, _ *arguments) any { return s.PortServices() }},
-	"BoundPort":      {recorded, func(s *scope.Scope, a *arguments) any { return s.BoundPort(a.port) }},
-	"ServersOn":      {recorded, func(s *scope.Scope, a *arguments) any { return s.ServersOn(a.port) }},
-	"Refuses":        {recorded, func(s *scope.Scope, a *arguments) any { return s.Refuses(a.port) }},
-	"MTLSMode":       {recorded, func(s *scope.Scope, a *arguments) any { return s.MTLSMode(a.port) }},
-	"MTLSPolicy":     {recorded, func(s *scope.Scope, a *arguments) any { return s.MTLSPolicy(a.port) }},
-	"PortsWithMTLS":  {recorded, func(s *scope.Scope, _ *arguments) any { return fmt.Sprint(s.PortsWithMTLS()) }},
+	"Service": {recorded, func(s *scope.Scope, a *arguments) any { return s.Service(a.host) }},
+	"VirtualService": {recorded, func(s *scope.Scope, a *arguments) any {
+		return s.VirtualService(a.host, a.port, a.routes)
+	}},
+	"Meets": {recorded, func(s *scope.Scope, a *arguments) any {
+		return ask(a.virtualService, func(v *model.VirtualService) any {
+			return s.Meets(v, scope.Condition{SourceLabels: a.selector}, scope.EntryPoint{Gateways: v.Gateways})
+		})
+	}},
+	"Selected":      {recorded, func(s *scope.Scope, a *arguments) any { return s.Selected(a.selector) }},
+	"IsOwn":         {recorded, func(s *scope.Scope, a *arguments) any { return s.IsOwn(a.namespace) }},
+	"Namespace":     {recorded, func(s *scope.Scope, _ *arguments) any { return s.Namespace() }},
+	"Sidecar":       {recorded, func(s *scope.Scope, _ *arguments) any { return s.Sidecar() }},
+	"Inbound":       {recorded, func(s *scope.Scope, _ *arguments) any { return s.Inbound() }},
+	"PortConflicts": {recorded, func(s *scope.Scope, _ *arguments) any { return s.PortConflicts() }},
+	"PortServices":  {recorded, func(s *scope.Scope, _ *arguments) any { return s.PortServices() }},
+	"InboundPool":   {recorded, func(s *scope.Scope, a *arguments) any { return s.InboundPool(a.port) }},
+	"BoundPort":     {recorded, func(s *scope.Scope, a *arguments) any { return s.BoundPort(a.port) }},
+	"ServersOn":     {recorded, func(s *scope.Scope, a *arguments) any { return s.ServersOn(a.port) }},
+	"TLSHostsOn":    {recorded, func(s *scope.Scope, a *arguments) any { return s.TLSHostsOn(a.port) }},
+	"Refuses":       {recorded, func(s *scope.Scope, a *arguments) any { return s.Refuses(a.port) }},
+	"MTLSMode":      {recorded, func(s *scope.Scope, a *arguments) any { return s.MTLSMode(a.port) }},
+	"MTLSPolicy":    {recorded, func(s *scope.Scope, a *arguments) any { return s.MTLSPolicy(a.port) }},
+	"PortsWithMTLS": {recorded, func(s *scope.Scope, _ *arguments) any { return fmt.Sprint(s.PortsWithMTLS()) }},
 	"AuthorizationPolicies": {recorded, func(s *scope.Scope, _ *arguments) any {
 		return s.AuthorizationPolicies()
 	}},
@@ -394,6 +408,8 @@ func seldom() objects {
 	return o
 }
 
+var routeKinds = []scope.RouteKind{scope.HTTPRoutes, scope.TLSRoutes, scope.TCPRoutes}
+
 func drawArguments(t *rapid.T, snap *state.Snapshot, present []model.Object) *arguments {
 	a := &arguments{
 		host: "a.default.svc.cluster.local", address: "127.0.0.1", credential: "a", uri: "https://a.test/keys",
@@ -401,6 +417,8 @@ func drawArguments(t *rapid.T, snap *state.Snapshot, present []model.Object) *ar
 		namespace: rapid.SampledFrom([]string{"default", "shop", "istio-system"}).Draw(t, "namespace"),
 		selector:  model.LabelsOf(map[string]string{"app": rapid.SampledFrom([]string{"a", "b"}).Draw(t, "app")}),
 		service:   drawn(t, slices.Collect(snap.Services())), gateway: drawn(t, slices.Collect(snap.Gateways())),
+		routes:                rapid.SampledFrom(routeKinds).Draw(t, "routes"),
+		virtualService:        drawn(t, slices.Collect(snap.VirtualServices())),
 		rule:                  drawn(t, slices.Collect(snap.DestinationRulesWithAny())),
 		authorizationPolicy:   drawn(t, kept[model.AuthorizationPolicy](present)),
 		peerAuthentication:    drawn(t, kept[model.PeerAuthentication](present)),

@@ -11,6 +11,7 @@ type question struct {
 	kind     questionKind
 	port     uint16
 	name     string // a host or a namespace
+	routes   RouteKind
 	service  *model.Service
 	selector model.Labels
 }
@@ -25,6 +26,7 @@ const (
 	whichInbound
 	whichPortConflicts
 	whichPortServices
+	whichPool
 	whetherSelected
 	whetherOwn
 	whetherRefuses
@@ -105,7 +107,7 @@ func (s *Scope) answers(q *question) answer {
 	case whichService:
 		return answer{is: s.Service(model.Host(q.name))}
 	case whichRoutes:
-		return answer{is: s.VirtualService(model.Host(q.name))}
+		return answer{is: s.VirtualService(model.Host(q.name), q.port, q.routes)}
 	case whichRule:
 		return answer{is: s.DestinationRule(q.service)}
 	case whichSidecar:
@@ -116,6 +118,8 @@ func (s *Scope) answers(q *question) answer {
 		return answer{is: s.PortConflicts()}
 	case whichPortServices:
 		return answer{is: s.PortServices()}
+	case whichPool:
+		return answer{is: s.InboundPool(q.port)}
 	case whetherSelected:
 		return answer{yes: s.Selected(q.selector)}
 	case whetherOwn:

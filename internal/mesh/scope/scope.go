@@ -32,6 +32,8 @@ type Scope struct {
 	Reads *ReadSet
 	// servers are those of the class's Gateways by bound port; nil before the first question.
 	servers map[uint16][]GatewayServer
+	// tlsHosts are what TLSHostsOn has answered by bound port.
+	tlsHosts map[uint16]*TLSHosts
 }
 
 func (s *Scope) evaluated() {
@@ -46,7 +48,12 @@ func New(snap *state.Snapshot, c *Class) *Scope {
 }
 
 // MoveTo takes the scope to another snapshot in which the same Sidecar is in force.
-func (s *Scope) MoveTo(snap *state.Snapshot) { s.snapshot, s.servers = snap, nil }
+func (s *Scope) MoveTo(snap *state.Snapshot) {
+	if !s.snapshot.HasGatewaysOf(snap) {
+		s.servers, s.tlsHosts = nil, nil
+	}
+	s.snapshot = snap
+}
 
 // sidecarFor returns the Sidecar in force: one that selects the workload, then the namespace's,
 // then the root namespace's.
@@ -96,7 +103,7 @@ func firstWhere[T any](list iter.Seq[*T], so func(*T) bool) *T {
 
 func (s *Scope) sees(svc *model.Service) bool {
 	s.evaluated()
-	if !svc.ExportTo.Visible(svc.Namespace, s.class.Namespace) {
+	if !svc.ExportTo.Visible(svc.Namespace, s.class.Namespace) || svc.OwnMachine && s.class.Type == Router {
 		return false
 	}
 	if s.routesOnly() {
@@ -119,7 +126,7 @@ func (s *Scope) egress(namespace string, host model.Host) bool {
 // "*.example.com" are in force for an imported "a.example.com".
 func (s *Scope) egressRoutes(namespace string, host model.Host) bool {
 	return s.listed(func(h model.ScopedHost) bool {
-		return (h.Namespace == "*" || h.Namespace == namespace) && h.Host.Overlaps(host)
+		return h.Overlaps(namespace, host)
 	})
 }
 
@@ -161,11 +168,22 @@ func (s *Scope) own(h model.ScopedHost) model.ScopedHost {
 	return h
 }
 
-// routed reports whether a route of the class leads to a host. Such a destination is visible even
-// if no Sidecar lists it.
-func (s *Scope) routed(host model.Host) bool {
+// routed reports whether a route of the class leads to a host, or to another name of it. Such a
+// destination is visible even if no Sidecar lists it.
+func (s *Scope) routed(host model.Host) bool { return s.routedBy(host, 0) }
+
+// routedBy is routed for a host that stands behind some other names.
+func (s *Scope) routedBy(host model.Host, names int) bool {
 	for v := range s.snapshot.VirtualServicesTo(host) {
 		if s.hasRoutes(v) {
+			return true
+		}
+	}
+	if names == model.MaxAliases || !s.snapshot.HasAliases() {
+		return false
+	}
+	for alias := range s.snapshot.AliasesOf(host) {
+		if alias.ExportTo.Visible(alias.Namespace, s.class.Namespace) && s.routedBy(alias.Host, names+1) {
 			return true
 		}
 	}
@@ -228,14 +246,6 @@ func (s *Scope) Applies(g *model.Gateway) bool {
 		return false
 	}
 	return s.Selected(g.Selector) || !g.AlsoSelector.IsEmpty() && s.Selected(g.AlsoSelector)
-}
-
-// VirtualService returns the one that routes calls of the class to a host: the most specific host
-// wins, then the total order.
-func (s *Scope) VirtualService(host model.Host) *model.VirtualService {
-	found := s.routesOf(host)
-	s.asked(question{kind: whichRoutes, name: string(host)}, answer{is: found})
-	return found
 }
 
 // DestinationRule returns the one in force for a service: of the class's own namespace, then the
@@ -332,9 +342,14 @@ func (s *Scope) Hosts() iter.Seq[model.Host] {
 			if !s.hasRoutes(v) {
 				continue
 			}
-			for _, hosts := range [][]model.Host{v.Hosts, state.DestinationHosts(v)} {
-				for _, h := range hosts {
-					if !once(h) {
+			for _, h := range v.Hosts {
+				if !once(h) {
+					return
+				}
+			}
+			for _, h := range state.DestinationHosts(v) {
+				for host := range s.snapshot.HostsBehind(h) {
+					if !once(host) {
 						return
 					}
 				}

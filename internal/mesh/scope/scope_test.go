@@ -159,9 +159,12 @@ func TestTheMostSpecificRoutesAreInForce(t *testing.T) {
 	o.routes("shop", "one", "a.example.com", "x.com", model.Mesh)
 	o.routes("shop", "gate", "b.example.com", "x.com", "shop/gw")
 	s := o.seenBy(inShop)
-	require.Equal(t, "one", s.VirtualService("a.example.com").Name)
-	require.Equal(t, "all", s.VirtualService("b.example.com").Name, "routes of gateways are not for the mesh")
-	require.Nil(t, s.VirtualService("example.com"))
+	require.Equal(t, "one", s.VirtualService("a.example.com", 80, scope.HTTPRoutes).Name)
+	require.Equal(
+		t, "all", s.VirtualService("b.example.com", 80, scope.HTTPRoutes).Name,
+		"routes of gateways are not for the mesh",
+	)
+	require.Nil(t, s.VirtualService("example.com", 80, scope.HTTPRoutes))
 }
 
 // Labels that nothing selects by split no class; those that something selects by do.
@@ -297,8 +300,8 @@ func TestRoutesForAWildcardAreInForceForAListedHost(t *testing.T) {
 	o.routes("shop", "other", "*.example.org", "x.com", model.Mesh)
 	o.sidecar("shop", "s", noLabels, model.ScopedHost{Namespace: "shop", Host: "a.example.com"})
 	s := o.seenBy(inShop)
-	require.NotNil(t, s.VirtualService("a.example.com"))
-	require.Nil(t, s.VirtualService("a.example.org"))
+	require.NotNil(t, s.VirtualService("a.example.com", 80, scope.HTTPRoutes))
+	require.Nil(t, s.VirtualService("a.example.org", 80, scope.HTTPRoutes))
 }
 
 // Rules of one namespace for one host and the same workloads are one: of each subset and of the
@@ -353,4 +356,53 @@ func TestATelemetryOfEachLevelIsInForce(t *testing.T) {
 		found = append(found, telemetry.Name)
 	}
 	require.Equal(t, []string{"mesh", "first", "selects", "selects-too"}, found)
+}
+
+// TestRoutesOfOtherNamespacesCanBeForbidden: with the setting, calls to a host go by routes of the
+// caller's namespace, the root namespace and the host's own alone.
+func TestRoutesOfOtherNamespacesCanBeForbidden(t *testing.T) {
+	const host model.Host = "s.other.svc.cluster.local"
+	for _, onlyOwn := range []bool{false, true} {
+		for _, of := range []string{"shop", "other", "istio-system", "third"} {
+			for _, named := range []model.Host{host, "*.other.svc.cluster.local", "nobody.test"} {
+				var o objects
+				mesh := model.DefaultMesh()
+				mesh.OwnHostsOnly = onlyOwn
+				o.add(model.Meta{Kind: kinds.ConfigMap, Namespace: "istio-system", Name: "istio"}, &mesh)
+				o.service("other", "s", everyone)
+				o.routes(of, "r", named, host, model.Mesh)
+				called := host
+				if named == "nobody.test" {
+					called = named
+				}
+				has := func(s *scope.Scope) bool { return s.VirtualService(called, 80, scope.HTTPRoutes) != nil }
+				s := o.seenBy(inShop)
+				in := !onlyOwn || of == "shop" || of == "istio-system" || of == "other" && called == host
+				require.Equal(t, in, has(s), "%v %s %s", onlyOwn, of, named)
+				s.Cache = scope.NewLookupCache()
+				require.Equal(t, in, has(s), "%v %s %s, cached", onlyOwn, of, named)
+			}
+		}
+	}
+}
+
+// TestGatewaysDoNotSeeTheirOwnMachine: a host whose endpoints are on the machine of whoever calls
+// is for sidecars alone.
+func TestGatewaysDoNotSeeTheirOwnMachine(t *testing.T) {
+	m := model.Meta{Kind: kinds.ServiceEntry, Namespace: "shop", Name: "near"}
+	near := &model.Service{
+		Meta: m, Host: "near.test", ExportTo: everyone, Resolution: model.EDS,
+		Ports:     []model.ServicePort{{Name: "http", Port: 80, Protocol: model.HTTP, Target: 80}},
+		Endpoints: []model.Endpoint{{Address: "127.0.0.1", Port: 80, PortName: "http"}},
+	}
+	for _, own := range []bool{false, true} {
+		entry := *near
+		entry.OwnMachine = own
+		var o objects
+		o.add(m, &entry)
+		require.NotNil(t, o.seenBy(inShop).Service("near.test"))
+		gateway := scope.Proxy{Type: scope.Router, Namespace: "shop", Name: "g", Labels: appA}
+		gateway.Settings.AllClusters = true
+		require.Equal(t, own, o.seenBy(gateway).Service("near.test") == nil)
+	}
 }

@@ -23,6 +23,12 @@ func (s *Scope) HasHost(host model.Host) bool { return s.snapshot.HasHost(host) 
 // Endpoints are the endpoints of a service; never nil.
 func (s *Scope) Endpoints(svc *model.Service) *state.EndpointSet { return s.snapshot.Endpoints(svc) }
 
+// ServicesOfPod returns the services that are called by pod and have an endpoint with an address
+// that serves a port, in the total order.
+func (s *Scope) ServicesOfPod(address string, port uint16) []*model.Service {
+	return s.snapshot.ServicesOfPod(address, port)
+}
+
 // Accounts are the service accounts of those who run a service.
 func (s *Scope) Accounts(svc *model.Service) []string { return s.snapshot.Accounts(svc) }
 

@@ -111,8 +111,11 @@ func drawAttachment(t *rapid.T) Update {
 	case kinds.Service:
 		o = &model.Service{
 			Meta: m, Host: model.Resolve(name, namespace, "cluster.local"), ExportTo: model.Exports{All: true},
-			Ports:     []model.ServicePort{{Name: "http", Port: rapid.SampledFrom([]uint16{80, 81}).Draw(t, "port")}},
-			Selector:  model.LabelsOf(map[string]string{of("selects", model.GatewayNameLabel, "app"): "x"}),
+			Ports:    []model.ServicePort{{Name: "http", Port: rapid.SampledFrom([]uint16{80, 81}).Draw(t, "port")}},
+			Selector: model.LabelsOf(map[string]string{of("selects", model.GatewayNameLabel, "app"): "x"}),
+			Resolution: rapid.SampledFrom([]model.Resolution{
+				model.EDS, model.EDS, model.StrictDNS, // an alias
+			}).Draw(t, "resolution"),
 			Balanced:  rapid.Bool().Draw(t, "balanced"),
 			Balancers: rapid.SampledFrom([][]string{nil, {"192.0.2.1"}}).Draw(t, "balancers"),
 		}

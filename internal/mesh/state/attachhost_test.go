@@ -55,4 +55,15 @@ func TestRoutesLeadToHostsOfTheirNamespaceAlone(t *testing.T) {
 
 	to1, _ = leads(Update{Key: claim(kinds.Service, "b").Key})
 	require.Equal(t, host, to1)
+
+	alias := claim(kinds.Service, "a") // of type ExternalName
+	named := alias.Objects[0].(*model.Service)
+	named.External, named.Resolution, named.AliasOf = true, model.StrictDNS, "secret.b.svc.cluster.local"
+	to1, reason = leads(alias)
+	require.Empty(t, to1, "another name would lead past the grants of the namespace that it leads to")
+	require.Equal(t, refNotPermitted, reason)
+
+	to1, reason = leads(claim(kinds.Service, "a"))
+	require.Equal(t, host, to1, "it has become a Service with endpoints")
+	require.Empty(t, reason)
 }

@@ -221,6 +221,12 @@ func (s *Snapshot) backendRefs(r *model.AttachedRoute) model.Condition {
 		return r.ResolvedRefs
 	}
 	for host, port := range destinationsOf(r) {
+		if host != "" && s.isAlias(host) {
+			return model.Condition{Reason: refNotPermitted, Message: fmt.Sprintf(
+				"the Service with the host %s is of type ExternalName, which would lead past ReferenceGrants; "+
+					"want a Service with endpoints, or a Hostname of a ServiceEntry", host,
+			)}
+		}
 		if host != "" && !s.hasPort(host, port) {
 			return model.Condition{Reason: backendNotFound, Message: fmt.Sprintf(
 				"there is no Service with the host %s and port %d", host, port,

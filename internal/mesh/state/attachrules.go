@@ -78,7 +78,21 @@ func (s *Snapshot) deniedTo(r *model.AttachedRoute) []model.Host {
 			denied = append(denied, f.Host)
 		}
 	}
+	for host := range destinationsOf(r) {
+		if s.isAlias(host) {
+			denied = append(denied, host)
+		}
+	}
 	return denied
+}
+
+// isAlias reports whether a host is that of a Service of type ExternalName. As a backend it would
+// lead past ReferenceGrants: whoever writes one names hosts of any namespace.
+func (s *Snapshot) isAlias(host model.Host) bool {
+	for svc := range s.Claims(host) {
+		return svc.IsAlias()
+	}
+	return false
 }
 
 // without returns destinations of which those on denied hosts have none.

@@ -14,7 +14,10 @@ import (
 // EndpointSet are the endpoints of one service. Several contributors (slices, workloads, a
 // ServiceEntry's own list) may claim one endpoint, as when it moves from slice to slice; the first
 // by name counts. It never changes.
-type EndpointSet struct{ claims index[model.Endpoint] } // endpoint id, contributor
+type EndpointSet struct {
+	claims index[model.Endpoint] // endpoint id, contributor
+	plain  []portCount           // by port name: the endpoints that do not take TLS of the mesh; none is 0
+}
 
 var noEndpoints = &EndpointSet{claims: newIndex[model.Endpoint](nil)}
 
@@ -50,6 +53,24 @@ func (s *EndpointSet) All() iter.Seq2[EndpointID, model.Endpoint] {
 
 // IsEmpty reports whether there are no endpoints.
 func (s *EndpointSet) IsEmpty() bool { return s.claims.len() == 0 }
+
+// AllTakeTLS reports whether there are endpoints, and all that serve a port are called in mutual
+// TLS of the mesh.
+func (s *EndpointSet) AllTakeTLS(portName string) bool {
+	return !s.IsEmpty() && !slices.ContainsFunc(s.plain, func(c portCount) bool { return c.name == portName })
+}
+
+// TakesTLSLike reports whether AllTakeTLS is the same for each port of two sets.
+func (s *EndpointSet) TakesTLSLike(o *EndpointSet) bool {
+	same := func(a, b portCount) bool { return a.name == b.name }
+	return s.IsEmpty() == o.IsEmpty() && slices.EqualFunc(s.plain, o.plain, same)
+}
+
+// portCount is a number of endpoints that serve a port.
+type portCount struct {
+	name  string
+	count int
+}
 
 // serviceID tells apart the services that endpoints belong to. A ServiceEntry for the host of
 // another one, or of a Service, has its own: they count when it is the one in force.

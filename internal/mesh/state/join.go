@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 
@@ -39,6 +40,7 @@ func (b *batch) joinEndpoints() {
 	j.joinRetuned(mtls)
 	j.finish()
 	j.finishAccounts()
+	b.indexPods()
 }
 
 // endpointsMayChange reports whether the batch has changed something that endpoints are made of.
@@ -197,6 +199,27 @@ type endpointEdit struct {
 	from   *EndpointSet
 	claims index[model.Endpoint]
 	ids    []EndpointID
+	counts bool // the new set has counts of its own
+}
+
+// countPlain counts one more endpoint of a port that does not take TLS, or one less.
+func (e *endpointEdit) countPlain(to *EndpointSet, port string, more bool) {
+	if !e.counts {
+		to.plain, e.counts = slices.Clone(to.plain), true
+	}
+	i, known := slices.BinarySearchFunc(to.plain, port, func(c portCount, name string) int {
+		return cmp.Compare(c.name, name)
+	})
+	switch {
+	case !known:
+		to.plain = slices.Insert(to.plain, i, portCount{port, 1})
+	case more:
+		to.plain[i].count++
+	case to.plain[i].count == 1:
+		to.plain = slices.Delete(to.plain, i, i+1)
+	default:
+		to.plain[i].count--
+	}
 }
 
 // swapSelected replaces what the workloads of a namespace contribute to a ServiceEntry that selects
@@ -281,11 +304,14 @@ func (j *joiner) edit(c *contribution) *endpointEdit {
 func (j *joiner) finish() {
 	for _, id := range j.order {
 		e := j.touched[id]
-		to := &EndpointSet{claims: e.claims}
+		to := &EndpointSet{claims: e.claims, plain: e.from.plain}
 		slices.Sort(e.ids)
 		changed := slices.DeleteFunc(slices.Compact(e.ids), func(id EndpointID) bool {
 			before, had := e.from.Get(id)
 			after, has := to.Get(id)
+			if was, is := had && !before.TLS, has && !after.TLS; was != is {
+				e.countPlain(to, cmp.Or(before.PortName, after.PortName), is)
+			}
 			return had == has && before == after
 		})
 		if to.IsEmpty() {

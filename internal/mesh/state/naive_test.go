@@ -382,7 +382,10 @@ func (d naiveSnapshot) selectors() []model.Labels {
 
 // counts are the sizes of the mesh.
 func (d naiveSnapshot) counts() Counts {
-	c := Counts{VirtualServices: len(of(d, all[model.VirtualService]))}
+	c := Counts{
+		VirtualServices: len(of(d, all[model.VirtualService])),
+		Limits:          len(of(d, (*model.DestinationRule).HasPool)),
+	}
 	hosts := map[model.Host]bool{}
 	services := of(d, all[model.Service])
 	for _, svc := range services {

@@ -116,7 +116,7 @@ func requireAnswers(t *rapid.T, d naiveSnapshot, s *Snapshot) {
 		for i, svc := range tcp {
 			requireList(t, "TCP services after one", tcp[i+1:], s.TCPServicesAfter(p, svc))
 		}
-		for _, kind := range []PortMatch{MatchSNI, MatchPort, MatchCIDR} {
+		for _, kind := range []PortMatch{MatchSNI, MatchPort, MatchCIDR, MatchGRPCWeb} {
 			loose := looseOn(d, p, kind)
 			requireList(t, "loose services", loose, s.ServicesByPortMatch(p, kind))
 			for i, svc := range loose {
@@ -126,6 +126,7 @@ func requireAnswers(t *rapid.T, d naiveSnapshot, s *Snapshot) {
 		for _, a := range []string{"10.0.0.1", "10.0.0.2", "10.1.0.0/16"} {
 			requireList(t, "services at a virtual IP", servicesAt(d, a, p), s.ServicesAt(a, p))
 		}
+		requireServicesOfPods(t, d, s, p)
 	}
 	for _, p := range of(d, all[model.Workload]) {
 		requireSelecting(t, d, s, p)
@@ -167,8 +168,12 @@ func looseOn(d naiveSnapshot, port uint16, want PortMatch) []*model.Service {
 	return having(d, func(svc *model.Service, p model.ServicePort) bool {
 		ranged := slices.ContainsFunc(svc.Addresses, func(a string) bool { return strings.Contains(a, "/") })
 		kind := MatchPort
+		if want == MatchGRPCWeb {
+			return p.Port == port && p.Protocol == model.GRPCWeb
+		}
 		switch {
-		case p.Port != port || p.Protocol == model.UDP || p.Protocol.IsHTTP() || len(svc.Addresses) > 0 && !ranged:
+		case p.Port != port || p.Protocol == model.UDP || p.Protocol.IsHTTP() || len(svc.Addresses) > 0 && !ranged,
+			isNaivelyCalledByPod(svc):
 			return false
 		case ranged:
 			kind = MatchCIDR
@@ -350,6 +355,7 @@ func requireHost(t *rapid.T, d naiveSnapshot, s *Snapshot, h model.Host) {
 		requireSame(t, "endpoints of "+string(h)+" in "+svc.Namespace, endpointTexts(
 			maps.All(d.endpoints(naiveID(svc))),
 		), endpointTexts(s.Endpoints(svc).All()))
+		requireAllTakeTLS(t, d, s, svc)
 	}
 }
 

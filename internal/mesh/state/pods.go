@@ -37,6 +37,21 @@ func podsIn(workloads *btree[model.Workload], namespace string) iter.Seq[*model.
 	return workloads.from(podNamed(namespace, ""), func(w *model.Workload) bool { return w.Namespace == namespace })
 }
 
+// RunsAs reports whether a Pod that has not ended, or a WorkloadEntry, has a service account.
+func (s *Snapshot) RunsAs(namespace, account string) bool {
+	for w := range podsIn(s.workloads, namespace) {
+		if w.ServiceAccount == account {
+			return true
+		}
+	}
+	for e := range s.workloadEntriesIn(namespace) {
+		if e.Account == account {
+			return true
+		}
+	}
+	return false
+}
+
 // podsOn yields the workloads on a node by namespace and name.
 func podsOn(byNode *btree[model.Workload], node string) iter.Seq[*model.Workload] {
 	begin := func(w *model.Workload) int { return cmp.Or(strings.Compare(w.Node, node), 1) }

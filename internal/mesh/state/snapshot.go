@@ -49,11 +49,13 @@ type Snapshot struct {
 	podsByNode *btree[model.Workload] // node, namespace, name
 	endpoints  index[*EndpointSet]    // host, namespace, entry
 	accounts   index[*accounts]       // host, namespace, entry
+	pods       index[servicePod]      // address, host, namespace, entry, endpoint id (podaddress.go)
 	auto       autoAddresses
 
 	pendingHosts int
 	unreadyHosts int
 	subsets      int
+	pools        int            // DestinationRules that limit connections
 	lookups      *atomic.Uint64 // of this snapshot and those before and after; nil if they are not counted
 }
 
@@ -67,6 +69,7 @@ func emptySnapshot(lookups *atomic.Uint64) *Snapshot {
 		podsByNode: newBTree(lookups, byNode),
 		endpoints:  newIndex[*EndpointSet](lookups),
 		accounts:   newIndex[*accounts](lookups),
+		pods:       newIndex[servicePod](lookups),
 		auto: autoAddresses{
 			from:    DefaultAutoRange(),
 			byHost:  newIndex[*autoHolder](lookups),
@@ -94,6 +97,35 @@ func (s *Snapshot) Claims(host model.Host) iter.Seq[*model.Service] {
 // HasAliases reports whether there are Services of type ExternalName, so that a mesh without makes
 // no keys to look them up by: each change of a host asks.
 func (s *Snapshot) HasAliases() bool { return s.services.by[servicesByAlias].len() > 0 }
+
+// HasPools reports whether DestinationRules limit connections, so that a mesh without asks for
+// none.
+func (s *Snapshot) HasPools() bool { return s.pools > 0 }
+
+// HostsBehind yields a host, and those that it is another name of (Services of type ExternalName).
+func (s *Snapshot) HostsBehind(host model.Host) iter.Seq[model.Host] {
+	return func(yield func(model.Host) bool) {
+		if !yield(host) || !s.HasAliases() {
+			return
+		}
+		seen, next := []model.Host{host}, []model.Host{host}
+		for range model.MaxAliases {
+			var behind []model.Host
+			for _, h := range next {
+				for svc := range s.Claims(h) {
+					if svc.AliasOf == "" || slices.Contains(seen, svc.AliasOf) {
+						continue
+					}
+					if !yield(svc.AliasOf) {
+						return
+					}
+					seen, behind = append(seen, svc.AliasOf), append(behind, svc.AliasOf)
+				}
+			}
+			next = behind
+		}
+	}
+}
 
 // AliasesOf yields the Services of type ExternalName that stand for a host.
 func (s *Snapshot) AliasesOf(host model.Host) iter.Seq[*model.Service] {
@@ -221,6 +253,21 @@ func (s *Snapshot) DestinationRulesOf(host model.Host) iter.Seq[*model.Destinati
 	return s.destinationRules.by[destinationRulesByHost].under(join(string(host)))
 }
 
+// PassesThrough reports whether a DestinationRule for a host, or for a wildcard above it, has calls
+// go to the address that the caller picked.
+func (s *Snapshot) PassesThrough(host model.Host) bool {
+	rules := s.destinationRules.by[destinationRulesPassingThrough]
+	if rules.len() == 0 {
+		return false
+	}
+	for pattern := range host.Patterns() {
+		if _, any := rules.first(join(string(pattern))); any {
+			return true
+		}
+	}
+	return false
+}
+
 // BackendPolicy returns what BackendTLSPolicies say of calls to a host, nil if they say nothing.
 func (s *Snapshot) BackendPolicy(host model.Host) *model.BackendPolicy {
 	found, _ := s.backendPolicies.by[backendPoliciesByHost].get(join(string(host)))
@@ -230,6 +277,12 @@ func (s *Snapshot) BackendPolicy(host model.Host) *model.BackendPolicy {
 // Gateways yields all Gateways.
 func (s *Snapshot) Gateways() iter.Seq[*model.Gateway] {
 	return s.gateways.by[gatewaysInOrder].under(nil)
+}
+
+// HasGatewaysOf reports whether all Gateways are those of another snapshot. It costs nothing: what
+// no batch has changed is shared.
+func (s *Snapshot) HasGatewaysOf(o *Snapshot) bool {
+	return s.gateways.by[gatewaysInOrder].entries.root == o.gateways.by[gatewaysInOrder].entries.root
 }
 
 // Gateway finds a Gateway by "namespace/name", nil if there is none.
@@ -343,6 +396,8 @@ func (s *Snapshot) HasHost(host model.Host) bool {
 // Counts are sizes for metrics.
 type Counts struct {
 	Services, WithoutEndpoints, VirtualServices, Subsets int
+	// Limits are the DestinationRules that limit connections.
+	Limits int
 	// PendingEndpoints are those in EndpointSlices whose Pod is not known.
 	PendingEndpoints int
 	// UnreadyEndpoints are those in EndpointSlices that are not ready.
@@ -355,7 +410,7 @@ func (s *Snapshot) Counts() Counts {
 		Services: s.hosts.len(), WithoutEndpoints: max(
 			0, s.services.by[servicesByHost].len()-s.endpoints.len(),
 		), VirtualServices: s.virtualServices.by[virtualServicesByName].len(),
-		Subsets: s.subsets, PendingEndpoints: s.pendingHosts, UnreadyEndpoints: s.unreadyHosts,
+		Subsets: s.subsets, Limits: s.pools, PendingEndpoints: s.pendingHosts, UnreadyEndpoints: s.unreadyHosts,
 	}
 }
 

@@ -17,11 +17,21 @@ func swapHosts(b *batch, old, now *model.Service) *model.Service {
 func countSubsets(b *batch, old, now *model.DestinationRule) *model.DestinationRule {
 	if old != nil {
 		b.next.subsets -= len(old.Subsets)
+		b.next.pools -= poolsOf(old)
 	}
 	if now != nil {
 		b.next.subsets += len(now.Subsets)
+		b.next.pools += poolsOf(now)
 	}
 	return now
+}
+
+// poolsOf is 1 for a rule that limits connections.
+func poolsOf(r *model.DestinationRule) int {
+	if r.HasPool() {
+		return 1
+	}
+	return 0
 }
 
 // swapWorkload keeps workloads in two trees, whose order comes from the workloads: there are more

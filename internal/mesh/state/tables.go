@@ -13,6 +13,7 @@ const (
 	servicesBySelector                                // namespace, first pair of the selector, order
 	servicesByAlias                                   // host that they are another name of, order
 	servicesByEndpoint                                // namespace, address of a listed endpoint, order
+	servicesCalledByPod                               // host, namespace, entry
 	servicesByDifference                              // see difference.go
 )
 
@@ -25,9 +26,10 @@ const (
 )
 
 const (
-	destinationRulesByHost       column[model.DestinationRule] = iota // host, order
-	destinationRulesByCredential                                      // credential, order
-	destinationRulesByDifference                                      // see difference.go
+	destinationRulesByHost         column[model.DestinationRule] = iota // host, order
+	destinationRulesByCredential                                        // credential, order
+	destinationRulesPassingThrough                                      // host, order; of those with PASSTHROUGH
+	destinationRulesByDifference                                        // see difference.go
 )
 
 const (
@@ -141,7 +143,10 @@ var tables = []anyTable{
 			servicesByAlias: filtered((*model.Service).IsAlias, func(svc *model.Service) []byte {
 				return ordered(join(string(svc.AliasOf)), &svc.Meta, "")
 			}),
-			servicesByEndpoint:   endpointKeys,
+			servicesByEndpoint: endpointKeys,
+			servicesCalledByPod: filtered((*model.Service).IsCalledByPod, func(svc *model.Service) []byte {
+				return serviceIDOf(svc).key()
+			}),
 			servicesByDifference: serviceDifferenceKeys,
 		},
 	}),
@@ -174,6 +179,9 @@ var tables = []anyTable{
 			),
 			destinationRulesByCredential: perName(
 				func(r *model.DestinationRule) *model.Meta { return &r.Meta }, (*model.DestinationRule).Credentials,
+			),
+			destinationRulesPassingThrough: filtered((*model.DestinationRule).PassesThrough,
+				func(r *model.DestinationRule) []byte { return ordered(join(string(r.Host)), &r.Meta, "") },
 			),
 			destinationRulesByDifference: destinationRuleDifferenceKeys,
 		},

@@ -6,7 +6,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// are for that: services by virtual IP and port, and the others, "loose" ones, by port.
+// An intercepted connection tells its destination. The indexes here find the service at it: by
+// virtual IP and port, and "loose" ones, which have no address, by port. Those that are called by
+// pod are in podaddress.go.
 
 // PortMatch is how the connections to a port are matched to a service if no virtual IP does.
 type PortMatch uint8
@@ -14,20 +16,23 @@ type PortMatch uint8
 const (
 	// MatchSNI is for TLS: SNI tells the services of a port apart.
 	MatchSNI PortMatch = iota
-	// MatchPort has the port alone: headless services, and ServiceEntries without addresses.
+	// MatchPort has the port alone: ServiceEntries without addresses.
 	MatchPort
 	// MatchCIDR is for ServiceEntries with CIDR ranges for addresses.
 	MatchCIDR
+	// MatchGRPCWeb is for requests of gRPC-Web. Like all requests they are matched by their host;
+	// the listener of the port has a filter for them.
+	MatchGRPCWeb
 )
 
 // PortMatchOf returns how connections to a port of a service are matched without a virtual IP. It
-// returns false if virtual IPs match all of them. It also returns false for an alias without SNI:
-// the alias would take all connections to its port, whatever their destination, and clients that
-// call it have resolved its name.
+// returns false if virtual IPs match all of them, or the addresses of pods do. It also returns
+// false for an alias without SNI: the alias would take all connections to its port, whatever their
+// destination, and clients that call it have resolved its name.
 func PortMatchOf(svc *model.Service, p model.ServicePort) (kind PortMatch, loose bool) {
 	vips := len(svc.VIPs())
 	switch {
-	case p.Protocol.IsHTTP() || p.Protocol == model.UDP:
+	case p.Protocol.IsHTTP() || p.Protocol == model.UDP || svc.IsCalledByPod():
 		return 0, false
 	case vips < len(svc.Addresses):
 		return MatchCIDR, true
@@ -56,6 +61,9 @@ func portMatchKeys(keys [][]byte, svc *model.Service) [][]byte {
 	for _, p := range svc.Ports {
 		if kind, loose := PortMatchOf(svc, p); loose {
 			keys = append(keys, ordered(portMatchPrefix(p.Port, kind), &svc.Meta, svc.Host))
+		}
+		if p.Protocol == model.GRPCWeb {
+			keys = append(keys, ordered(portMatchPrefix(p.Port, MatchGRPCWeb), &svc.Meta, svc.Host))
 		}
 	}
 	return keys

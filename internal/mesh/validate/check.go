@@ -45,9 +45,11 @@ func (c *Checker) Check(snap *state.Snapshot, d *state.Delta) {
 	c.checkServices(snap, d)
 	c.checkShadowed(snap, d)
 	c.checkShortNames(snap, d)
+	c.checkForeignHosts(snap, d)
 	c.checkCredentials(snap, d)
 	c.checkKeySets(snap, d)
 	c.checkAttachments(d)
+	c.checkContested(snap, d)
 	c.checkTargets(snap, d)
 	c.checkReceivers(snap, d)
 }

@@ -37,15 +37,19 @@ func missingKeys(snap *state.Snapshot, a *model.RequestAuthentication) []source.
 	var told []string
 	for _, r := range a.Rules {
 		set := snap.KeySet(r.KeysFrom)
-		if r.KeysFrom == "" || set == nil || set.Keys != "" || slices.Contains(told, r.KeysFrom) {
+		if r.KeysFrom == "" || set == nil || set.Error == "" || slices.Contains(told, r.KeysFrom) {
 			continue
 		}
 		told = append(told, r.KeysFrom)
+		severity, effect := source.Error, "tokens of the issuer are refused until its keys have been fetched"
+		if set.Keys != "" {
+			severity, effect = source.Warning, "the keys that were fetched before stay in use"
+		}
 		problems = append(problems, source.Problem{
-			Severity: source.Error,
+			Severity: severity,
 			Path:     "spec.jwtRules",
 			Value:    r.KeysFrom,
-			Message:  set.Error + "; tokens of the issuer are refused until its keys have been fetched",
+			Message:  set.Error + "; " + effect,
 			Want:     "an address where the control plane finds the public keys of the issuer",
 		})
 	}

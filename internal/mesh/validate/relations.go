@@ -30,11 +30,10 @@ func (c *Checker) checkRelations(snap *state.Snapshot, d *state.Delta) {
 	}
 	for _, h := range hostsNamed(d) {
 		for host := range snap.HostsUnder(h) {
-			for v := range snap.VirtualServicesTo(host) {
-				dirty[v] = true
-			}
+			addRoutesTo(snap, host, 0, dirty)
 		}
-		for v := range snap.VirtualServicesTo(h) {
+		addRoutesTo(snap, h, 0, dirty)
+		for v := range snap.VirtualServicesOf(h) { // its ports are those that are called
 			dirty[v] = true
 		}
 	}
@@ -58,6 +57,34 @@ func (c *Checker) checkRelations(snap *state.Snapshot, d *state.Delta) {
 			state.DestinationHosts(v), func(h model.Host) bool { return winner(snap.Claims(h)) == nil },
 		))
 	}
+}
+
+// addRoutesTo adds the VirtualServices that lead to a host, or to another name of it.
+func addRoutesTo(snap *state.Snapshot, host model.Host, names int, dirty map[*model.VirtualService]bool) {
+	for v := range snap.VirtualServicesTo(host) {
+		dirty[v] = true
+	}
+	if names == model.MaxAliases || !snap.HasAliases() {
+		return
+	}
+	for alias := range snap.AliasesOf(host) {
+		addRoutesTo(snap, alias.Host, names+1, dirty)
+	}
+}
+
+// behind returns the service that one is another name of, as callers of a namespace see it: the
+// service itself unless it is of type ExternalName and its name is the host of another one.
+func behind(snap *state.Snapshot, namespace string, svc *model.Service) *model.Service {
+	named := svc
+	for range model.MaxAliases {
+		if !named.IsAlias() || named.AliasOf == "" {
+			return named
+		}
+		if named = calledFrom(namespace, snap.Claims(named.AliasOf)); named == nil {
+			return svc
+		}
+	}
+	return svc
 }
 
 // addUnresolved adds the VirtualServices with a missing destination, in namespaces where a service
@@ -137,6 +164,10 @@ func checkVirtualService(snap *state.Snapshot, v *model.VirtualService) []source
 			})
 		}
 	}
+	if v.Owner == "" {
+		problems = append(problems, checkHostsAtGateways(snap, v)...)
+	}
+	problems = append(problems, checkRedirects(snap, v)...)
 	for i, r := range v.HTTP {
 		for j, d := range r.Destinations {
 			at := fmt.Sprintf("spec.http[%d].route[%d].destination", i, j)
@@ -183,9 +214,9 @@ func checkDestination(
 			Want:    nearestHosts(snap, v, d.Host),
 		}}
 	}
-	var problems []source.Problem
-	if d.PortName != "" &&
-		!slices.ContainsFunc(s.Ports, func(p model.ServicePort) bool { return p.Name == d.PortName }) {
+	problems := checkLookedUp(v, s, path)
+	if d.PortName != "" && !hasPortName(s, d.PortName) &&
+		!hasPortName(behind(snap, v.Namespace, s), d.PortName) {
 		problems = append(problems, source.Problem{
 			Severity: source.Error, Path: path + ".port.name", Value: d.PortName,
 			Message: fmt.Sprintf(
@@ -194,20 +225,40 @@ func checkDestination(
 		})
 	}
 	if d.Port != 0 {
-		if _, ok := s.Port(d.Port); !ok {
+		_, own := s.Port(d.Port)
+		named := behind(snap, v.Namespace, s)
+		if _, has := named.Port(d.Port); !has && !own {
 			problems = append(problems, source.Problem{
 				Severity: source.Error, Path: path + ".port.number", Value: fmt.Sprint(d.Port),
 				Message: fmt.Sprintf(
 					"%s has no such port; requests are answered with 503",
-					s.Key(),
-				), Want: "one of " + ports(s),
+					named.Key(),
+				), Want: wantPort(named),
 			})
 		}
+	}
+	if d.Port == 0 && d.PortName == "" {
+		problems = append(problems, checkPortless(snap, v, s, path)...)
 	}
 	if d.Subset != "" {
 		problems = append(problems, checkSubset(snap, d, path)...)
 	}
 	return problems
+}
+
+// checkLookedUp reports a wildcard without resolution where gateways lead to it: nothing there
+// looks names up, and no connection has an address that its caller picked for the wildcard.
+func checkLookedUp(v *model.VirtualService, s *model.Service, path string) []source.Problem {
+	isGateway := func(g string) bool { return g != model.Mesh }
+	if s.Resolution != model.Passthrough || !s.Host.IsWildcard() || !slices.ContainsFunc(v.Gateways, isGateway) {
+		return nil
+	}
+	return []source.Problem{{
+		Severity: source.Warning, Path: path + ".host", Value: string(s.Host),
+		Message: fmt.Sprintf(
+			"%s has no resolution for this wildcard; gateways answer requests with 503, and close connections", s.Key(),
+		), Want: "for gateways, a host of its own for each name, with resolution DNS",
+	}}
 }
 
 func checkSubset(snap *state.Snapshot, d model.Destination, path string) []source.Problem {
@@ -233,6 +284,19 @@ func checkSubset(snap *state.Snapshot, d model.Destination, path string) []sourc
 			"no DestinationRule defines this subset of %s; requests are answered with 503", d.Host,
 		), Want: want,
 	}}
+}
+
+func hasPortName(s *model.Service, name string) bool {
+	return slices.ContainsFunc(s.Ports, func(p model.ServicePort) bool { return p.Name == name })
+}
+
+// wantPort says which ports a service has. Of type ExternalName, for a name that is the host of no
+// service here, it has to list its ports.
+func wantPort(s *model.Service) string {
+	if len(s.Ports) == 0 {
+		return "the port in the ports of " + s.Key().String()
+	}
+	return "one of " + ports(s)
 }
 
 func ports(s *model.Service) string {

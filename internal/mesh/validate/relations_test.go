@@ -94,7 +94,8 @@ func TestRelationsAreChecked(t *testing.T) {
 		"spec.gateways[0] = default/gw: the namespace/name of a Gateway, or \"mesh\"",
 	}, apply(rule("v2", "v1")))
 	m := meta(kinds.Gateway, "default", "gw")
-	require.Len(t, apply(update(&model.Gateway{Meta: m}, m)), 1)
+	takesAll := []model.GatewayServer{{Port: 80, Hosts: []model.ScopedHost{{Namespace: "*", Host: "*"}}}}
+	require.Len(t, apply(update(&model.Gateway{Meta: m, Servers: takesAll}, m)), 1)
 	require.Empty(t, apply(rule("v3")))
 	require.Len(t, apply(rule("v1")), 1)
 	require.Empty(t, apply(gone(virtualService(""))))

@@ -137,9 +137,9 @@ func (c *Checker) checkShadowedRoutes(snap *state.Snapshot, h model.Host) {
 	for v := range snap.VirtualServicesOf(h) {
 		var problems []source.Problem
 		if slices.Contains(v.Gateways, model.Mesh) {
-			i := slices.IndexFunc(
-				before, func(o *model.VirtualService) bool { return o.ExportTo.Visible(o.Namespace, v.Namespace) },
-			)
+			i := slices.IndexFunc(before, func(o *model.VirtualService) bool {
+				return o.ExportTo.Visible(o.Namespace, v.Namespace) && routeAlike(o, v)
+			})
 			if i >= 0 {
 				problems = append(problems, shadowedBy(h, before[i].Key()))
 			}
@@ -147,6 +147,35 @@ func (c *Checker) checkShadowedRoutes(snap *state.Snapshot, h model.Host) {
 		}
 		c.store.setRelation(relation{v.Key(), shadowOf(h)}, problems)
 	}
+}
+
+// routeAlike reports whether two VirtualServices have routes of one kind for calls within the mesh.
+// One without such a route takes the host from nobody.
+func routeAlike(a, b *model.VirtualService) bool {
+	return meshHTTP(a) && meshHTTP(b) ||
+		slices.ContainsFunc(a.TLS, meshTLS) && slices.ContainsFunc(b.TLS, meshTLS) ||
+		slices.ContainsFunc(a.TCP, meshTCP) && slices.ContainsFunc(b.TCP, meshTCP)
+}
+
+func meshHTTP(v *model.VirtualService) bool {
+	return slices.ContainsFunc(v.HTTP, func(r *model.HTTPRoute) bool {
+		return len(r.Matches) == 0 ||
+			slices.ContainsFunc(r.Matches, func(m *model.HTTPMatch) bool { return includesMesh(m.Gateways) })
+	})
+}
+
+func meshTLS(r *model.TLSRoute) bool { return slices.ContainsFunc(r.Matches, meshMatch) }
+
+func meshTCP(r *model.TCPRoute) bool {
+	return len(r.Matches) == 0 || slices.ContainsFunc(r.Matches, meshMatch)
+}
+
+func meshMatch(m *model.L4Match) bool { return includesMesh(m.Gateways) }
+
+// includesMesh reports whether the gateways of a match include the mesh. A match that names none
+// has those of its VirtualService.
+func includesMesh(gateways []string) bool {
+	return len(gateways) == 0 || slices.Contains(gateways, model.Mesh)
 }
 
 // checkShadowedRules reports what a later rule of a namespace says in vain. Rules for one host and

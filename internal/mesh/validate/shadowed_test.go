@@ -23,6 +23,7 @@ func TestWhatIsShadowedIsTold(t *testing.T) {
 		m := meta(kinds.VirtualService, "default", name)
 		return update(&model.VirtualService{
 			Meta: m, Hosts: hosts, Gateways: []string{gateway}, ExportTo: model.Exports{All: true},
+			HTTP: []*model.HTTPRoute{{Redirect: &model.Redirect{URI: "/"}}},
 		}, m)
 	}
 	ruleFor := func(name string, host model.Host) state.Update {

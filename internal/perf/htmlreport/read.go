@@ -78,7 +78,7 @@ type head struct {
 	Phases   json.RawMessage `json:"phases"`
 	A        json.RawMessage `json:"a"`
 	B        json.RawMessage `json:"b"`
-	Pressure json.RawMessage `json:"sicknesses"`
+	Pressure json.RawMessage `json:"disturbances"`
 	Settings []struct {
 		Setting string      `json:"setting"`
 		Report  perf.Report `json:"report"`

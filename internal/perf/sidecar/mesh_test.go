@@ -40,11 +40,12 @@ const patience = 2 * time.Minute
 
 // plane is a control plane with a mesh.
 type plane struct {
-	tb       testing.TB
-	pipeline *app.Pipeline
-	source   *memory.Source
-	address  string
-	stop     func()
+	tb         testing.TB
+	pipeline   *app.Pipeline
+	source     *memory.Source
+	address    string
+	monitoring string // the address of its metrics
+	stop       func()
 }
 
 // startPlane serves a mesh at an address; an empty one is chosen.
@@ -58,12 +59,12 @@ func startPlane(tb testing.TB, services int, address string) *plane {
 		return l
 	}
 	p := &plane{tb: tb, source: memory.New(meshgen.Mesh{Services: services}.Objects()...)}
-	xds := listen(address)
-	p.address = xds.Addr().String()
+	xds, monitoring := listen(address), listen("127.0.0.1:0")
+	p.address, p.monitoring = xds.Addr().String(), monitoring.Addr().String()
 	p.pipeline = app.New(app.Options{
 		Source: p.source, Config: config.Config{EDSDebounce: true, MaxRequestsPerSecond: 1e6,
 			MaxRecvMsgSize: 16 << 20}, Mesh: model.DefaultMesh(),
-		XDS: xds, Monitoring: listen("127.0.0.1:0"), Log: slog.New(slog.DiscardHandler), Version: "test",
+		XDS: xds, Monitoring: monitoring, Log: slog.New(slog.DiscardHandler), Version: "test",
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strings"
 	"testing"
 	"time"
 
@@ -24,10 +23,12 @@ import (
 // child is a control plane in a process of its own, so that memory and time of this one are the
 // sidecars'.
 type child struct {
-	tb      testing.TB
-	address string
-	in      io.WriteCloser
-	cmd     *exec.Cmd
+	tb         testing.TB
+	address    string
+	monitoring string // the address of its metrics
+	in         io.WriteCloser
+	out        *bufio.Reader
+	cmd        *exec.Cmd
 }
 
 func startChild(tb testing.TB, services int) *child {
@@ -39,9 +40,9 @@ func startChild(tb testing.TB, services int) *child {
 	c.in, err = c.cmd.StdinPipe()
 	require.NoError(tb, err)
 	require.NoError(tb, c.cmd.Start())
-	c.address, err = bufio.NewReader(out).ReadString('\n')
+	c.out = bufio.NewReader(out)
+	_, err = fmt.Fscanln(c.out, &c.address, &c.monitoring)
 	require.NoError(tb, err)
-	c.address = strings.TrimSpace(c.address)
 	tb.Cleanup(func() {
 		require.NoError(tb, c.in.Close())
 		require.NoError(tb, c.cmd.Wait())
@@ -55,16 +56,33 @@ func (c *child) edit(variant int) {
 	require.NoError(c.tb, err)
 }
 
-// bePlane is what a child does: it serves until its input ends, and each line of it is a change.
+// settle waits until all who are connected have acknowledged all changes.
+func (c *child) settle() {
+	c.edit(settles)
+	var answer string
+	_, err := fmt.Fscanln(c.out, &answer)
+	require.NoError(c.tb, err)
+}
+
+// settles is a line with which a child waits for its clients, and answers with a line.
+const settles = -1
+
+// bePlane is what a child does: it serves until its input ends, and each line of it is a change, or
+// settles.
 func bePlane(services int) {
 	var tb planeTB
 	defer tb.cleanUp()
 	p := startPlane(&tb, services, "")
-	_, _ = fmt.Fprintln(os.Stdout, p.address)
+	_, _ = fmt.Fprintln(os.Stdout, p.address, p.monitoring)
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		var variant int
 		_, _ = fmt.Sscan(lines.Text(), &variant)
-		p.send(endpoints(variant))
+		if variant != settles {
+			p.send(endpoints(variant))
+			continue
+		}
+		p.settle()
+		_, _ = fmt.Fprintln(os.Stdout, "settled")
 	}
 }
 

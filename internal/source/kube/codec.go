@@ -19,6 +19,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/istiojson"
+	"github.com/lateen-mesh/lateen/internal/source/untrusted"
 )
 
 // customObject is an object of a custom resource. Each is decoded by itself, so that a bad one does
@@ -172,6 +173,14 @@ func (c *customObject) readGatewayAPI(k kinds.Kind, doc *document) {
 	if err != nil || len(doc.Spec) == 0 {
 		return // the API server lets none without a spec through
 	}
+	if err := untrusted.Object().Check(doc.Spec); err != nil {
+		c.object = nil
+		c.problem = &specProblem{
+			severity: source.Error, message: err.Error() + "; the object is not in force",
+			want: "a spec of " + doc.APIVersion + " " + k.Name(),
+		}
+		return
+	}
 	unknown, err := strictjson.UnmarshalStrict(text, c.object, strictjson.DisallowUnknownFields)
 	if err == nil && len(unknown) == 0 {
 		return
@@ -218,6 +227,9 @@ func statusOf(o metav1.Object) *istiometa.IstioStatus {
 func decodeSpec(raw json.RawMessage, spec proto.Message, o protojson.UnmarshalOptions) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
+	}
+	if err := untrusted.Object().Check(raw); err != nil {
+		return err
 	}
 	return istiojson.Unmarshal(raw, spec, o)
 }

@@ -10,6 +10,7 @@ import (
 type identity struct {
 	kind, namespace, name string
 	resource              *readKind // nil for what Lateen does not read
+	beside                bool      // a mesh has nothing to do with it
 	unused                string    // why a document of a kind that exists is not used
 }
 
@@ -35,7 +36,7 @@ func identify(w *walker, n *yaml.Node) identity {
 	metadata := lookup(n, "metadata")
 	id := identity{kind: kind, name: scalarAt(metadata, "name"), namespace: scalarAt(metadata, "namespace")}
 	v := kindCatalog().find(apiVersion, kind)
-	id.resource, id.unused = v.resource, v.unused
+	id.resource, id.beside, id.unused = v.resource, v.beside, v.unused
 	if v.field != "" {
 		at := lookup(n, v.field)
 		w.enterField(v.field)

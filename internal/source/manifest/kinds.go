@@ -29,6 +29,8 @@ type catalog struct {
 	named map[string][]*readKind
 	// versions has the apiVersions of every kind that is known to exist, the preferred one first.
 	versions map[string][]string
+	// beside are those of them with which a mesh has nothing to do.
+	beside map[kinds.Kind][]string
 	// groups are the API groups of these kinds, "" for the core group.
 	groups []string
 	kinds  []string
@@ -54,9 +56,12 @@ func newCatalog() *catalog {
 		c.named[name] = append(c.named[name], r)
 		c.versions[name] = append(c.versions[name], r.versions...)
 	}
-	for kind, versions := range kinds.Unread() {
-		slices.SortFunc(versions, compareVersions)
-		c.versions[string(kind)] = append(c.versions[string(kind)], versions...)
+	c.beside = kinds.Beside()
+	for _, table := range []map[kinds.Kind][]string{kinds.Unread(), c.beside} {
+		for kind, versions := range table {
+			slices.SortFunc(versions, compareVersions)
+			c.versions[string(kind)] = append(c.versions[string(kind)], versions...)
+		}
 	}
 	for kind, versions := range c.versions {
 		c.kinds = append(c.kinds, kind)
@@ -92,6 +97,7 @@ func groupOf(apiVersion string) string {
 // lookupResult is what the catalog says about an apiVersion and a kind.
 type lookupResult struct {
 	resource *readKind // set when Lateen reads it
+	beside   bool      // set when it exists and a mesh has nothing to do with it
 	unused   string    // set when it exists, or may exist, and Lateen does not use it
 	// Otherwise the pair is wrong in the field named, and the message says how.
 	field, message, want string
@@ -111,6 +117,9 @@ func (c *catalog) find(apiVersion, kind string) lookupResult {
 		}
 	}
 	versions, known := c.versions[kind]
+	if slices.Contains(c.beside[kinds.Kind(kind)], apiVersion) {
+		return lookupResult{beside: true}
+	}
 	if slices.Contains(versions, apiVersion) {
 		return lookupResult{unused: source.NotUsed(source.Key{Kind: kinds.Kind(kind)}, apiVersion).Message}
 	}

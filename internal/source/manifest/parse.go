@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/lateen-mesh/lateen/internal/source/untrusted"
 )
 
 // syntaxError says why and where a text is no YAML or JSON.
@@ -125,41 +127,9 @@ func resolve(n *yaml.Node) *yaml.Node {
 // billions. A manifest of the largest size has fewer than this without aliases.
 const maxExpanded = 1 << 22
 
-// expansion measures documents with their aliases expanded.
-type expansion struct {
-	sizes map[*yaml.Node]int // -1 while it is being measured
-}
-
 // hasSafeAliases reports whether the aliases of a document form no cycle and do not expand it
 // beyond maxExpanded.
 func hasSafeAliases(document *yaml.Node) bool {
-	e := expansion{sizes: map[*yaml.Node]int{}}
-	size, ok := e.measure(document)
+	size, ok := untrusted.Expanded(document, maxExpanded)
 	return ok && size <= maxExpanded
-}
-
-func (e *expansion) measure(n *yaml.Node) (size int, ok bool) {
-	named := n.Anchor != ""
-	if named {
-		if known, ok := e.sizes[n]; ok {
-			return known, known >= 0
-		}
-		e.sizes[n] = -1
-	}
-	size = 1
-	children := n.Content
-	if n.Kind == yaml.AliasNode {
-		children = []*yaml.Node{n.Alias}
-	}
-	for _, child := range children {
-		more, ok := e.measure(child)
-		size = min(size+more, maxExpanded+1)
-		if !ok {
-			return 0, false
-		}
-	}
-	if named {
-		e.sizes[n] = size
-	}
-	return size, true
 }

@@ -215,6 +215,8 @@ func (r *Reading) addObject(file string, n *yaml.Node) {
 	w := &walker{file: file}
 	id := identify(w, n)
 	switch {
+	case id.beside:
+		return
 	case id.unused != "":
 		kind := kinds.Kind(id.kind)
 		r.report(source.Problem{

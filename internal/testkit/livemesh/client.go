@@ -66,6 +66,9 @@ func Host(name string) Option { return func(r *http.Request) { r.Host = name } }
 // Method sets the method.
 func Method(name string) Option { return func(r *http.Request) { r.Method = name } }
 
+// RawPath has the request line name a path as it is, also one that Go would not send.
+func RawPath(path string) Option { return func(r *http.Request) { r.URL.Opaque = path } }
+
 // Client is one that calls through the sidecar of a workload: "deployment", "namespace/deployment",
 // or a pod's name.
 func (m *Mesh) Client(workload string) *Client {
@@ -78,6 +81,16 @@ func (m *Mesh) Client(workload string) *Client {
 func (m *Mesh) Gateway(workload string, port uint16) *Client {
 	m.t.Helper()
 	return m.client(nil, "http://"+netip.AddrPortFrom(m.Pod(workload).Pod, port).String())
+}
+
+// ClearHTTP2 is Gateway with HTTP/2 without TLS, from the first byte on.
+func (m *Mesh) ClearHTTP2(workload string, port uint16) *Client {
+	m.t.Helper()
+	c := m.Gateway(workload, port)
+	transport := c.http.Transport.(*http.Transport) //nolint:forcetypeassert // client makes it
+	transport.Protocols = new(http.Protocols)
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	return c
 }
 
 // SecureGateway is a client that connects to a gateway workload at a port, with TLS:

@@ -155,10 +155,10 @@ func drawEntry(t *rapid.T, m model.Meta) []model.Object {
 		Resolution: one(t, "resolution", model.EDS, model.EDS, model.StrictDNS, model.StrictDNS, model.LogicalDNS,
 			model.Passthrough),
 	}
-	s.Distribution = drawDistribution(t)
+	s.Distribution, s.OwnMachine = drawDistribution(t), rarely(t, 5, "own machine")
 	s.SubjectAltNames = one(t, "names in certificates", nil, nil, []string{"spiffe://cluster.local/ns/other/sa/x"},
 		[]string{"a.test", "b.test"})
-	if s.Resolution == model.EDS && rapid.Bool().Draw(t, "selects") {
+	if (s.Resolution == model.EDS || s.Resolution == model.Passthrough) && rapid.Bool().Draw(t, "selects") {
 		s.Selector = one(t, "selector", labelSets[1:]...)
 	} else if rapid.Bool().Draw(t, "listed") {
 		for _, p := range s.Ports {
@@ -169,7 +169,8 @@ func drawEntry(t *rapid.T, m model.Meta) []model.Object {
 		s.ExportTo, s.External, s.SubjectAltNames = model.Exports{All: true}, false, nil
 		s.Distribution = model.DistributeAny
 	}
-	s.Addresses = one(t, "addresses", nil, nil, nil, []string{"240.240.0.1"}, []string{"10.0.0.1"},
+	s.Addresses = one(t, "addresses", nil, nil, nil, nil, []string{"240.240.0.1"}, []string{"10.0.0.1"},
+		addresses[:1], // that a pod may have
 		[]string{"10.0.0.2", "10.1.0.0/16"},
 		[]string{"10.1.0.0/16", "10.2.0.0/16"})
 	mayHaveAddress := len(s.Addresses) == 0 && s.Resolution != model.Passthrough && !rarely(t, 4, "opted out")
@@ -265,9 +266,19 @@ func drawSidecar(t *rapid.T, m model.Meta) *model.Sidecar {
 			Protocol:        one(t, "protocol", model.HTTP, model.TCP, model.HTTP2),
 			EndpointAddress: one(t, "to", model.OwnApp, model.OwnPod),
 			EndpointPort:    one[uint16](t, "to port", 7000, 7001),
+			Pool:            drawServerPool(t),
 		}}
 	}
+	s.Pool = drawServerPool(t)
 	return s
+}
+
+// drawServerPool is mostly nothing.
+func drawServerPool(t *rapid.T) *model.ConnectionPool {
+	if !rarely(t, 4, "server's pool") {
+		return nil
+	}
+	return &model.ConnectionPool{MaxConnections: one[uint32](t, "connections", 1, 2)}
 }
 
 func drawGateway(t *rapid.T, m model.Meta) *model.Gateway {
@@ -277,7 +288,7 @@ func drawGateway(t *rapid.T, m model.Meta) *model.Gateway {
 	for i := range rapid.IntRange(1, 3).Draw(t, "servers") {
 		s := model.GatewayServer{
 			Port:     one(t, "port", ports...),
-			Protocol: one(t, "protocol", model.HTTP, model.HTTP, model.HTTP2, model.TCP),
+			Protocol: one(t, "protocol", model.HTTP, model.HTTP, model.HTTP2, model.TCP, model.GRPCWeb),
 			Hosts:    drawScoped(t),
 			Redirect: rarely(t, 4, "redirect"), Broken: one(t, "broken", "", "", "", "a mistake"),
 		}
@@ -421,6 +432,7 @@ func drawMesh(t *rapid.T) *model.MeshConfig {
 		return &m // what exportTo defaults to, the conversion alone knows
 	}
 	m.RootNamespace = one(t, "root", "istio-system", "istio-system", "shop")
+	m.OwnHostsOnly = rarely(t, 3, "own hosts only")
 	m.Outbound.RegistryOnly = rapid.Bool().Draw(t, "registry only")
 	m.ProxyHTTPPort = one[uint16](t, "proxy port", 0, 15081)
 	m.ConnectTimeout = one(t, "connect timeout", 10*time.Second, time.Second)
@@ -445,6 +457,7 @@ func drawMesh(t *rapid.T) *model.MeshConfig {
 	m.IdleTimeout = one(t, "idle timeout", 0, time.Minute)
 	m.Locality = one(t, "locality", nil, &model.LocalityLB{}, &model.LocalityLB{}, drawLocalityLB(t))
 	m.AutoTLS = rapid.Bool().Draw(t, "TLS")
+	m.UpgradeHTTP2 = rapid.Bool().Draw(t, "HTTP/2")
 	limits := []*model.TLSParams{nil, nil, {MinVersion: model.TLS13}, {Curves: []string{"P-256"}}}
 	m.MeshTLS, m.TLSDefaults = one(t, "mesh TLS", limits...), one(t, "other TLS", limits...)
 	m.TrustDomain = one(t, "trust domain", m.TrustDomain, m.TrustDomain, "mesh.test")

@@ -11,6 +11,7 @@ type pools struct {
 	l4Matches   *model.Pool[model.L4Match]
 	retries     *model.Pool[model.Retries]
 	policies    *model.Pool[model.TrafficPolicy]
+	connections *model.Pool[model.ConnectionPool]
 	hashes      *model.Pool[model.HashPolicy]
 	serverTLS   *model.Pool[model.ServerTLS]
 	localities  *model.Pool[model.LocalityLB]
@@ -26,7 +27,8 @@ func newPools() *pools {
 		l4Matches:   model.NewPool[model.L4Match](),
 		retries:     model.NewPool[model.Retries](),
 		policies:    model.NewPool[model.TrafficPolicy](), hashes: model.NewPool[model.HashPolicy](),
-		serverTLS: model.NewPool[model.ServerTLS](), localities: model.NewPool[model.LocalityLB](),
+		connections: model.NewPool[model.ConnectionPool](),
+		serverTLS:   model.NewPool[model.ServerTLS](), localities: model.NewPool[model.LocalityLB](),
 		tokens: model.NewPool[model.TokenRule](),
 	}
 }
@@ -49,6 +51,11 @@ func (p *pools) converted(o model.Object) model.Object {
 		o.Policy = p.policy(o.Policy)
 		for i := range o.Subsets {
 			o.Subsets[i].Policy = p.policy(o.Subsets[i].Policy)
+		}
+	case *model.Sidecar:
+		o.Pool = p.connections.Canonical(o.Pool)
+		for i := range o.Ingress {
+			o.Ingress[i].Pool = p.connections.Canonical(o.Ingress[i].Pool)
 		}
 	case *model.Gateway:
 		for i := range o.Servers {

@@ -22,7 +22,8 @@ func sound(objects []model.Object) bool {
 func soundAlone(o model.Object) bool {
 	switch o := o.(type) {
 	case *model.Service:
-		return distinct(o.Ports, func(p model.ServicePort) any {
+		takesAddress := len(o.Addresses) == 0 && o.Resolution != model.Passthrough
+		return (takesAddress || !o.AutoAddress) && distinct(o.Ports, func(p model.ServicePort) any {
 			return p.Port
 		}) && distinct(o.Ports, func(p model.ServicePort) any { return p.Name })
 	case *model.Gateway:

@@ -86,7 +86,7 @@ func drawPorts(t *rapid.T) []model.ServicePort {
 	for _, n := range rapid.SliceOfNDistinct(rapid.SampledFrom(ports), 1, 2, rapid.ID).Draw(t, "ports") {
 		port := model.ServicePort{
 			Name: drawPortName(t, n, list), Port: n, Protocol: one(t, "protocol", model.Auto, model.HTTP, model.HTTP2,
-				model.TCP, model.TCP, model.TLS, model.UDP),
+				model.TCP, model.TCP, model.TLS, model.UDP, model.GRPCWeb),
 			Target: one(t, "target", n, 8080),
 		}
 		if together {
@@ -133,7 +133,9 @@ func drawHTTPRoute(t *rapid.T) *model.HTTPRoute {
 	case 0:
 		r.Broken = "a mistake"
 	case 1:
-		r.Redirect = &model.Redirect{URI: "/elsewhere", Code: one[uint32](t, "code", 301, 302)}
+		r.Redirect = &model.Redirect{
+			URI: "/elsewhere", Code: one[uint32](t, "code", 301, 302), Scheme: one(t, "scheme", "", "https"),
+		}
 	case 2:
 		r.Direct = &model.DirectResponse{Status: one[uint32](t, "status", 418, 503)}
 	default:
@@ -213,7 +215,9 @@ func drawPolicy(t *rapid.T) *model.TrafficPolicy {
 
 func drawPortPolicy(t *rapid.T) *model.TrafficPolicy {
 	p := &model.TrafficPolicy{}
-	switch rapid.IntRange(0, 5).Draw(t, "balancer") {
+	switch rapid.IntRange(0, 6).Draw(t, "balancer") {
+	case 6:
+		p.LB = &model.LoadBalancer{Kind: model.PassthroughLB}
 	case 4, 5:
 		p.LB = &model.LoadBalancer{Locality: drawLocalityLB(t)}
 	case 0:
@@ -228,6 +232,7 @@ func drawPortPolicy(t *rapid.T) *model.TrafficPolicy {
 		p.Pool = &model.ConnectionPool{
 			TCPIdleTimeout:        one(t, "idle", 5*time.Second, 6*time.Second),
 			MaxConnectionDuration: one(t, "duration", 0, time.Minute),
+			UseClientProtocol:     rarely(t, 3, "as the client"),
 		}
 	}
 	if rarely(t, 3, "outlier") {

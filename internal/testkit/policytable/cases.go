@@ -5,7 +5,8 @@ package policytable
 // rule is for that segment. $net is where the addresses of all workloads are, $unmasked the same
 // with bits behind the prefix, and $other the ports of the cases on connections. A call is "+" or
 // "-" for whether the rule matches, the caller, and what differs from GET $i/x: a method, a path,
-// headers, "host=".
+// headers, "host=", "h2" for HTTP/2. "~" is a call that a DENY matches and an ALLOW does not, so
+// both servers refuse it. "!" is a request that Envoy answers with 400 before it asks any policy.
 type requestCase struct {
 	why, rule string
 	calls     []string
@@ -100,6 +101,11 @@ func requestCases() []requestCase {
 			[]string{"+client", "-far", "-plain"},
 		},
 		{
+			"a dot in a service account is a dot",
+			"from: [{source: {serviceAccounts: [default/d.fault, other/d.fault]}}]",
+			[]string{"-client", "-far", "-plain"},
+		},
+		{
 			"a service account of another namespace", "from: [{source: {serviceAccounts: [other/default]}}]",
 			[]string{"-client", "+far", "-plain"},
 		},
@@ -159,8 +165,17 @@ func requestCases() []requestCase {
 			[]string{"+plain", "+client", "-plain POST", "-client PUT"},
 		},
 		{
-			"methods are compared with regard to case", `to: [{operation: {paths: ["/$i/*"], methods: [get]}}]`,
-			[]string{"-plain"},
+			"methods are compared without regard to case",
+			`to: [{operation: {paths: ["/$i/*"], methods: [get, Delete]}}]`,
+			[]string{"+plain", "+plain h2 get", "+plain h2 GET", "+plain h2 delete", "-plain h2 post", "+client"},
+		},
+		{
+			"a method may be sent in any case", `to: [{operation: {paths: ["/$i/*"], methods: [DELETE]}}]`,
+			[]string{"+plain DELETE", "+plain h2 delete", "+plain h2 dElEtE", "-plain h2 get"},
+		},
+		{
+			"notMethods in any case", `to: [{operation: {paths: ["/$i/*"], notMethods: [DELETE]}}]`,
+			[]string{"-plain h2 delete", "-plain h2 DELETE", "+plain h2 get"},
 		},
 		{
 			"a wildcard in a method", `to: [{operation: {paths: ["/$i/*"], methods: ["P*"]}}]`,
@@ -173,6 +188,14 @@ func requestCases() []requestCase {
 		{
 			"a path is the whole path, without the query", "to: [{operation: {paths: [/$i/a]}}]",
 			[]string{"+plain /a", "+plain /a?b=c", "-plain /a/b", "-plain /ab", "-plain /A"},
+		},
+		{
+			"a fragment is no part of a request", "to: [{operation: {paths: [/$i/a]}}]",
+			[]string{"!plain /a#b", "!plain h2 /a#b", "!plain /a#", "!plain /b#/a"},
+		},
+		{
+			"parameters are a part of the path, as Istio has it", "to: [{operation: {paths: [/$i/a]}}]",
+			[]string{"-plain /a;b=c", "-plain h2 /a;b=c", "+plain /a?b;c"},
 		},
 		{
 			"a path may end in a wildcard", `to: [{operation: {paths: ["/$i/a*"]}}]`,
@@ -212,7 +235,44 @@ func requestCases() []requestCase {
 		},
 		{
 			"hosts are compared without regard to case", `to: [{operation: {paths: ["/$i/*"], hosts: [a.test]}}]`,
-			[]string{"+plain host=a.test", "+plain host=A.Test", "-plain host=b.test", "-plain host=a.test:8080"},
+			[]string{
+				"+plain host=a.test", "+plain host=A.Test", "-plain host=b.test", "+plain h2 host=A.test",
+				"-plain host=a.test.test", "-plain host=b.a.test",
+			},
+		},
+		{
+			"a host is refused however it is spelled, and let in as it is written",
+			`to: [{operation: {paths: ["/$i/*"], hosts: [x.example, "*.x.test"]}}]`,
+			[]string{
+				"+plain host=x.example", "~plain host=x.example:1", "~plain host=X.Example.",
+				"~plain host=x.example.:80",
+				"~plain h2 host=x.example:1", "~plain h2 host=X.example.", "~plain h2 host=x.example.:80",
+				"+plain host=a.x.test", "~plain host=a.x.test:1", "~plain host=a.x.test.",
+				"~plain h2 host=a.X.test.:1",
+				"-plain host=x.example.test", "-plain host=x.test",
+			},
+		},
+		{
+			"notHosts of an ALLOW take out each spelling, and those of a DENY the one that is written",
+			`to: [{operation: {paths: ["/$i/*"], notHosts: [x.example]}}]`,
+			[]string{
+				"-plain host=x.example", "~plain host=x.example:1", "~plain host=x.example.",
+				"~plain h2 host=X.example.:1",
+				"+plain host=y.example",
+			},
+		},
+		{
+			"the host as a header is the host",
+			`when: [{key: "request.headers[:authority]", values: [x.example]}]`,
+			[]string{
+				"+plain host=X.example", "~plain host=x.example:1", "~plain h2 host=x.example.",
+				"-plain host=y.example",
+			},
+		},
+		{
+			"the method as a header is the method",
+			`when: [{key: "request.headers[:method]", values: [DELETE]}]`,
+			[]string{"+plain DELETE", "+plain h2 delete", "-plain"},
 		},
 		{
 			"hosts with any port", `to: [{operation: {paths: ["/$i/*"], hosts: ["a.test:*"]}}]`,

@@ -43,8 +43,11 @@ const namespace = "default"
 type World struct {
 	// Workloads has the addresses of all workloads. It need not be masked.
 	Workloads netip.Prefix
-	// Do sends a request and returns the status; 0 without an answer, which it describes.
+	// Do sends a request and returns the status; 0 without an answer, which it describes. It has to
+	// send method, path and host as they are.
 	Do func(Request) (status int, shown string)
+	// WithoutHTTP2 leaves out what needs HTTP/2, and paths that HTTP clients do not send.
+	WithoutHTTP2 bool
 	// Connects reports whether a caller gets a line back from a port of a server.
 	Connects func(caller, server string, port int) bool
 	// Await waits until something is so.
@@ -56,7 +59,9 @@ type Request struct {
 	Caller, Server string
 	Method, Path   string
 	// Host is empty where the request names the server.
-	Host    string
+	Host string
+	// HTTP2 is set for a request of HTTP/2; others are of HTTP/1.1. Plain alone sends such.
+	HTTP2   bool
 	Headers map[string]string
 }
 
@@ -173,10 +178,13 @@ func (w World) Run(t *testing.T) {
 	for i, c := range requests() {
 		for _, call := range c.calls {
 			for _, server := range []string{Allows, Denies} {
-				matches := call[0] == '+'
-				status, shown := w.Do(requestOf(server, i, call[1:]))
+				request := requestOf(server, i, call[1:])
+				if w.WithoutHTTP2 && (request.HTTP2 || call[0] == '!') {
+					continue
+				}
+				status, shown := w.Do(request)
 				assert.NotZero(t, status, "%s: %s: %s", server, call, shown)
-				assert.Equal(t, matches == (server == Allows), status != http.StatusForbidden,
+				assert.Equal(t, outcome(call[0], server), outcomeOf(status),
 					"%s: %s: %s\nin %s: %s", server, c.why, call, c.rule, shown)
 				calls++
 			}
@@ -193,6 +201,27 @@ func (w World) Run(t *testing.T) {
 		}
 	}
 	assert.GreaterOrEqual(t, calls, leastCalls, "the table has so many calls")
+}
+
+// outcome is what a call comes to at a server, by the sign before it.
+func outcome(sign byte, server string) string {
+	switch {
+	case sign == '!':
+		return outcomeOf(http.StatusBadRequest)
+	case sign == '+' && server == Allows || sign == '-' && server == Denies:
+		return outcomeOf(http.StatusOK)
+	}
+	return outcomeOf(http.StatusForbidden)
+}
+
+func outcomeOf(status int) string {
+	switch status {
+	case http.StatusForbidden:
+		return "refused by a policy"
+	case http.StatusBadRequest:
+		return "malformed"
+	}
+	return "let in"
 }
 
 // awaitPolicies waits until the last policy is in force at both servers. Those before it are then,
@@ -224,8 +253,10 @@ func requestOf(server string, i int, call string) Request {
 	for _, f := range fields[1:] {
 		name, value, isHeader := strings.Cut(f, "=")
 		switch {
-		case strings.HasPrefix(f, "/"):
+		case strings.HasPrefix(f, "/"): // a path may have "="
 			path = f
+		case f == "h2":
+			r.HTTP2 = true
 		case !isHeader:
 			r.Method = f
 		case name == "host":

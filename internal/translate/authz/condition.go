@@ -15,10 +15,15 @@ import (
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
-// permissionsOf returns a permission for each value of a condition.
-func permissionsOf(c *model.AuthorizationCondition, values []string) []*rbacv3.Permission {
+// permissionsOf returns permissions for values of a condition: one for each, or more for hosts
+// where a match refuses a call.
+func permissionsOf(c *model.AuthorizationCondition, values []string, refuses bool) []*rbacv3.Permission {
 	list := make([]*rbacv3.Permission, 0, len(values))
 	for _, v := range values {
+		if refuses && c.Attribute == model.RequestHost {
+			list = append(list, hostSpellings(v)...)
+			continue
+		}
 		list = append(list, permissionOf(c, v))
 	}
 	return list
@@ -40,7 +45,7 @@ func permissionOf(c *model.AuthorizationCondition, value string) *rbacv3.Permiss
 	case model.RequestHost:
 		p.Rule = &rbacv3.Permission_Header{Header: header(":authority", value, true)}
 	case model.RequestMethod:
-		p.Rule = &rbacv3.Permission_Header{Header: header(":method", value, false)}
+		p.Rule = &rbacv3.Permission_Header{Header: header(":method", value, true)}
 	case model.RequestPath:
 		if isTemplate(value) {
 			return templatePermission(value)

@@ -61,15 +61,19 @@ func identity(pattern string) *matcherv3.StringMatcher {
 
 // header matches a header, "*" any value of it.
 func header(name, pattern string, ignoreCase bool) *routev3.HeaderMatcher {
-	h := &routev3.HeaderMatcher{Name: name}
 	if pattern == "*" {
-		h.HeaderMatchSpecifier = &routev3.HeaderMatcher_PresentMatch{PresentMatch: true}
-		return h
+		return &routev3.HeaderMatcher{
+			Name: name, HeaderMatchSpecifier: &routev3.HeaderMatcher_PresentMatch{PresentMatch: true},
+		}
 	}
-	value := text(pattern)
+	return headerIs(name, text(pattern), ignoreCase)
+}
+
+func headerIs(name string, value *matcherv3.StringMatcher, ignoreCase bool) *routev3.HeaderMatcher {
 	value.IgnoreCase = ignoreCase
-	h.HeaderMatchSpecifier = &routev3.HeaderMatcher_StringMatch{StringMatch: value}
-	return h
+	return &routev3.HeaderMatcher{
+		Name: name, HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: value},
+	}
 }
 
 // withAliases adds the identities that differ by an alias of the mesh's trust domain. As in Istio,

@@ -134,10 +134,12 @@ func valuesOf(a model.AuthorizationAttribute) []string {
 		model.DestinationIP:        {"10.0.0.0/8", "10.0.0.9/32"},
 		model.DestinationPort:      {"80", "443"},
 		model.ConnectionSNI:        {"*", "a.test", "*.test"},
-		model.RequestHost:          {"*", "a.test", "A.*", "*.TEST"},
-		model.RequestMethod:        {"*", "GET", "P*"},
-		model.RequestPath:          {"*", "/a", "/a*", "*/b", "/a/{*}"},
-		model.RequestHeader:        {"*", "v", "v*", "*w"},
+		model.RequestHost: {
+			"*", "a.test", "A.*", "*.TEST", "a.test.", "a.test:*", "A.test:80", "*:80", "*.test.:80",
+		},
+		model.RequestMethod: {"*", "GET", "p*"},
+		model.RequestPath:   {"*", "/a", "/a*", "*/b", "/a/{*}"},
+		model.RequestHeader: {"*", "v", "v*", "*w"},
 	}[a]
 }
 
@@ -255,6 +257,11 @@ func drawPolicy(t *rapid.T) *model.AuthorizationPolicy {
 	return p
 }
 
+// hosts are those of the drawn calls.
+var hosts = []string{
+	"a.test", "A.test", "a.test.", "a.test:80", "a.test.:80", "a.test:8080", "a.test:", "b.example", "[::1]:80",
+}
+
 func drawCall(t *rapid.T) policy.Call {
 	one := func(of ...string) string { return rapid.SampledFrom(of).Draw(t, "value") }
 	c := policy.Call{
@@ -275,7 +282,7 @@ func drawCall(t *rapid.T) policy.Call {
 	if c.TCP {
 		return c
 	}
-	c.Host, c.Method = one("a.test", "b.example"), one("GET", "POST")
+	c.Host, c.Method = one(hosts...), one("GET", "POST", "get", "Post")
 	c.Path = one("/a", "/ab", "/a/b", "/a/b/c", "/")
 	if rapid.Bool().Draw(t, "a header") {
 		c.Headers["h"] = one("v", "vw", "x")

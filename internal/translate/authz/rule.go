@@ -62,10 +62,10 @@ func (t translator) permissions(lists ...model.AuthorizationConditions) []*rbacv
 				continue
 			}
 			if len(c.Values) > 0 {
-				all = append(all, anyOfPermissions(permissionsOf(c, c.Values)))
+				all = append(all, anyOfPermissions(permissionsOf(c, c.Values, !t.allows)))
 			}
 			if len(c.NotValues) > 0 {
-				not := anyOfPermissions(permissionsOf(c, c.NotValues))
+				not := anyOfPermissions(permissionsOf(c, c.NotValues, t.allows))
 				all = append(all, &rbacv3.Permission{Rule: &rbacv3.Permission_NotRule{NotRule: not}})
 			}
 		}

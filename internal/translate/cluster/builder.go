@@ -94,7 +94,7 @@ func (b *builder) protocol(p model.Protocol, policy *model.ConnectionPool) {
 	switch {
 	case pool.UseClientProtocol:
 		b.followClient()
-	case pool.UpgradeHTTP2 || p == model.HTTP2 || p == model.GRPC:
+	case pool.UpgradeHTTP2 || p.IsHTTP2():
 		b.http2(pool.MaxConcurrentStreams)
 	case p == model.Auto:
 		b.followClient()

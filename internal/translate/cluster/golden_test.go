@@ -37,7 +37,8 @@ type header struct {
 	Names                 []string
 	TLS                   *model.TLSParams
 	DNSRefresh            metav1.Duration // 0 for the default of a mesh
-	Secured               bool            // the credential that the rule wants is there
+	UpgradeHTTP2          bool
+	Secured               bool // the credential that the rule wants is there
 	// Problems tells that the documents have faults, which the conversion reports.
 	Problems bool
 
@@ -47,6 +48,7 @@ type header struct {
 		ConnectTimeout     metav1.Duration
 		Intercepted        bool
 		KeepsCase          bool
+		Pool               *model.ConnectionPool
 		Stack              string // a key of translatetest.Stacks
 		Services           []cluster.NamedService
 	}
@@ -74,6 +76,7 @@ func TestGolden(t *testing.T) {
 				ConnectTimeout: h.Inbound.ConnectTimeout.Duration,
 				Intercepted:    h.Inbound.Intercepted,
 				KeepsCase:      h.Inbound.KeepsCase,
+				Pool:           h.Inbound.Pool,
 				Stack:          translatetest.Stacks[h.Inbound.Stack],
 				Services:       model.NewInterner[cluster.NamedService]().List(h.Inbound.Services),
 			})
@@ -123,6 +126,7 @@ func (h *header) outbound(t *testing.T, manifests string) cluster.OutboundInput 
 		ForwardProxy:    h.ForwardProxy,
 		LocalityWeights: h.LocalityWeights,
 		KeepsCase:       h.KeepsCase,
+		UpgradeHTTP2:    h.UpgradeHTTP2,
 		Secured:         h.Secured,
 		Forwarded:       h.Forwarded,
 		TLS:             h.TLS,
@@ -187,7 +191,7 @@ func (h *header) read(t *testing.T, manifests string) (
 
 func protocol(t *testing.T, name string) model.Protocol {
 	t.Helper()
-	for p := model.Auto; p <= model.UDP; p++ {
+	for p := model.Auto; p <= model.GRPCWeb; p++ {
 		if p.String() == name {
 			return p
 		}

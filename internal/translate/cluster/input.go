@@ -31,6 +31,8 @@ type OutboundInput struct {
 	// Policy and SubsetPolicy are those of the winning DestinationRule, canonical, with port-level
 	// settings still in them.
 	Policy, SubsetPolicy *model.TrafficPolicy
+	// UpgradeHTTP2 calls endpoints in HTTP/2 where no policy says otherwise: the mesh says so.
+	UpgradeHTTP2 bool
 	// Backend is the TLS that the Service's owner demands of its callers, canonical; nil for none.
 	Backend *model.TrafficPolicy
 	// Presents is the credential with the certificate to present where Backend's TLS is in force;
@@ -47,8 +49,9 @@ type OutboundInput struct {
 	// LocalityWeights tells that the localities of pushed endpoints have weights, by which calls
 	// are shared out.
 	LocalityWeights bool
-	// AutoTLS is mutual TLS of the mesh to those endpoints that take it, of pushed endpoints, where
-	// no policy says what to do: their metadata tells (endpoint.Input.TLS).
+	// AutoTLS is mutual TLS of the mesh to those endpoints that take it, where no policy says what
+	// to do. The metadata of pushed endpoints tells which do (endpoint.Input.TLS). A cluster that
+	// connects to the address which the caller picked calls all in TLS (ConnectsAsCalled).
 	AutoTLS bool
 	// Names are those of which a server's certificate must have one, where calls are in TLS and the
 	// policy in force demands none itself: of TLS of the mesh, the identities of those who serve.
@@ -78,6 +81,7 @@ type InboundInput struct {
 	Address        string // of the workload's process: model.OwnApp, model.OwnPod, an IP, or "unix://" and a path
 	EndpointPort   uint16 // 0 for a unix path
 	Protocol       model.Protocol
+	Pool           *model.ConnectionPool // canonical; nil for no limits
 	ConnectTimeout time.Duration
 	KeepsCase      bool // of the names of headers in HTTP/1
 	// Intercepted calls without an Address go to their original destination. Those to the pod's own

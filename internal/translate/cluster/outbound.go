@@ -29,7 +29,7 @@ func Outbound(in OutboundInput) *clusterv3.Cluster {
 	if !usable(policy.TLS, in.Secured) {
 		return b.closed()
 	}
-	b.protocol(in.spoken(), policy.Pool)
+	b.protocol(in.spoken(), upgraded(policy.Pool, in.UpgradeHTTP2))
 	b.keepCase(in.KeepsCase)
 	b.pool(policy.Pool)
 	b.outlier(policy.Outlier)
@@ -38,9 +38,22 @@ func Outbound(in OutboundInput) *clusterv3.Cluster {
 	}
 	b.tls(demanding(policy.TLS, in.Names), ServerName(in.Port, in.Subset, in.Host))
 	if in.AutoTLS && policy.TLS == nil {
-		b.autoTLS(in.Names, ServerName(in.Port, in.Subset, in.Host))
+		b.autoTLS(in.Names, ServerName(in.Port, in.Subset, in.Host), in.ConnectsAsCalled(policy.LB))
 	}
 	return b.build()
+}
+
+// upgraded returns a pool with the mesh's upgrade to HTTP/2, unless it says otherwise itself.
+func upgraded(pool *model.ConnectionPool, mesh bool) *model.ConnectionPool {
+	var own model.ConnectionPool
+	if pool != nil {
+		own = *pool
+	}
+	if !mesh || own.KeepHTTP1 || own.UseClientProtocol {
+		return pool
+	}
+	own.UpgradeHTTP2 = true
+	return &own
 }
 
 // spoken is the port's protocol as this proxy can tell it. A port that does not say is spoken to as
@@ -53,6 +66,15 @@ func (in *OutboundInput) spoken() model.Protocol {
 	return in.Protocol
 }
 
+// ConnectsAsCalled reports whether the cluster connects to the address that the caller picked,
+// under the load balancing in force.
+func (in *OutboundInput) ConnectsAsCalled(lb *model.LoadBalancer) bool {
+	if in.Resolution == model.Passthrough {
+		return !in.ForwardProxy
+	}
+	return lb != nil && lb.Kind == model.PassthroughLB
+}
+
 // discover says where the endpoints come from and how one of them is picked. It reports false if
 // there can be none.
 func (b *builder) discover(in OutboundInput, lb *model.LoadBalancer) bool {
@@ -62,7 +84,7 @@ func (b *builder) discover(in OutboundInput, lb *model.LoadBalancer) bool {
 		return true
 	case in.Resolution == model.Passthrough && in.ForwardProxy:
 		b.dns(clusterv3.Cluster_LOGICAL_DNS, in, hostItself(in.Host, in.Port))
-	case in.Resolution == model.Passthrough || (lb != nil && lb.Kind == model.PassthroughLB):
+	case in.ConnectsAsCalled(lb):
 		b.originalDestination()
 		return true
 	case in.Resolution == model.StrictDNS || in.Resolution == model.LogicalDNS:

@@ -17,12 +17,13 @@ import (
 // are many and rarely used again.
 const passthroughIdle = 5 * time.Minute
 
-// Inbound is the cluster of one of the workload's own ports.
+// Inbound is the cluster of one of the workload's own ports. Limits of connections hold here as at
+// the callers, so that those who call together are bounded too.
 func Inbound(in InboundInput) *clusterv3.Cluster {
 	b := newBuilder(InboundName(in.Port), in.ConnectTimeout)
-	b.protocol(in.Protocol, nil)
+	b.protocol(in.Protocol, in.Pool)
 	b.keepCase(in.KeepsCase)
-	b.pool(nil)
+	b.pool(in.Pool)
 	b.cluster.Metadata = inboundMetadata(in.Services)
 	if in.Intercepted && (in.Address == "" || in.Address == model.OwnPod) {
 		b.fromInside(in.Stack)

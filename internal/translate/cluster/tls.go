@@ -121,9 +121,13 @@ func (b *builder) meshTLS(t *model.ClientTLS, sni string) {
 }
 
 // autoTLS is mutual TLS of the mesh with the endpoints that say that they take it. Plaintext is
-// what is left for others.
-func (b *builder) autoTLS(names *model.List[string], sni string) {
+// what is left for others. Of a cluster that connects to the address which the caller picked, no
+// endpoint says anything: all take it.
+func (b *builder) autoTLS(names *model.List[string], sni string, all bool) {
 	b.meshTLS(demanding(&model.ClientTLS{Mode: model.IstioMutual}, names), sni)
+	if all {
+		return
+	}
 	b.cluster.TransportSocketMatches = []*clusterv3.Cluster_TransportSocketMatch{{
 		Name: "tlsMode-istio", Match: pb.TakesMeshTLS(), TransportSocket: b.cluster.TransportSocket,
 	}}

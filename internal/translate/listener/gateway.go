@@ -5,6 +5,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
@@ -16,7 +17,7 @@ import (
 // chain takes is closed.
 func Gateway(in GatewayInput) *listenerv3.Listener {
 	common := in.Common.with(in.AuthFilters)
-	common.ofGateway = true
+	common.ofGateway, common.grpcWeb = true, byRoute(in.GRPCWeb)
 	common.TrustDomains = nil // clients with a certificate may be of another mesh that is trusted
 	address, more := wildcardAddresses(common.Stack.GatewayWildcards(), in.Port)
 	l := &listenerv3.Listener{
@@ -27,7 +28,7 @@ func Gateway(in GatewayInput) *listenerv3.Listener {
 		AccessLog:           common.unmatchedLog(),
 	}
 	if in.RouteTable != "" {
-		chain := in.http(in.RouteTable, common)
+		chain := in.http(in.RouteTable, true, common)
 		chain.TransportSocketConnectTimeout = pb.Duration(gatewayHandshake)
 		l.FilterChains = []*listenerv3.FilterChain{chain}
 	}
@@ -73,7 +74,8 @@ func requestProtocols() []string { return []string{"istio-http/1.0", "istio-http
 func (in *GatewayInput) serverChain(server ServerChain, common Common) *listenerv3.FilterChain {
 	chain := &listenerv3.FilterChain{}
 	if server.RouteTable != "" && !server.Closed {
-		chain = in.http(server.RouteTable, common)
+		ofMesh := server.TLS != nil && server.TLS.Mode == model.ServerIstioMutual
+		chain = in.http(server.RouteTable, ofMesh, common)
 	} else {
 		server.Closed = server.Closed || common.authFilters.closes()
 		chain.Filters = server.filters(in.Name, common)
@@ -85,12 +87,17 @@ func (in *GatewayInput) serverChain(server ServerChain, common Common) *listener
 	return chain
 }
 
-func (in *GatewayInput) http(table string, common Common) *listenerv3.FilterChain {
+// http is a chain of requests. Those whose callers may be of the mesh take upgrades in HTTP/2;
+// browsers use them over TLS, and get along in HTTP/1.1.
+func (in *GatewayInput) http(table string, ofMesh bool, common Common) *listenerv3.FilterChain {
 	manager := common.manager("outbound_" + in.Name + ";")
 	manager.RouteSpecifier = overRDS(table)
 	manager.UseRemoteAddress = wrapperspb.Bool(true)
 	common.namesServer(manager, serverName)
 	behind(common.Topology, manager)
+	if ofMesh {
+		manager.Http2ProtocolOptions = upgradesInHTTP2()
+	}
 	manager.HttpFilters = common.hearPeer(common.authFilters.http(common.httpFilters(false)))
 	return httpChain(manager)
 }

@@ -79,6 +79,7 @@ type goldenGateway struct {
 	Name       string
 	Port       uint16
 	RouteTable string
+	GRPCWeb    bool
 	Chains     []goldenServerChain
 }
 
@@ -106,6 +107,7 @@ type goldenTCP struct {
 	Port       uint16
 	BindToPort bool
 	RouteTable string
+	GRPCWeb    bool
 	Chains     []goldenChain
 }
 
@@ -237,7 +239,7 @@ func (in *goldenGateway) input(common *listener.Common) listener.GatewayInput {
 		})
 	}
 	return listener.GatewayInput{
-		Name: in.Name, Port: in.Port, RouteTable: in.RouteTable, Common: common,
+		Name: in.Name, Port: in.Port, RouteTable: in.RouteTable, GRPCWeb: in.GRPCWeb, Common: common,
 		Chains: model.NewInterner[listener.ServerChain]().List(chains),
 	}
 }
@@ -270,6 +272,7 @@ func (in *goldenTCP) input(common *listener.Common) listener.TCPInput {
 		Port:       in.Port,
 		BindToPort: in.BindToPort,
 		RouteTable: in.RouteTable,
+		GRPCWeb:    in.GRPCWeb,
 		Common:     common,
 		Chains:     model.NewInterner[listener.Chain]().List(chains),
 	}
@@ -277,7 +280,7 @@ func (in *goldenTCP) input(common *listener.Common) listener.TCPInput {
 
 func protocol(t *testing.T, name string) model.Protocol {
 	t.Helper()
-	for p := model.Auto; p <= model.UDP; p++ {
+	for p := model.Auto; p <= model.GRPCWeb; p++ {
 		if p.String() == name {
 			return p
 		}

@@ -8,6 +8,7 @@ import (
 	corsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
 	dfpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/dynamic_forward_proxy/v3"
 	faultv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
+	grpcwebv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_web/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -85,6 +86,14 @@ func (c Common) manager(statPrefix string) *hcmv3.HttpConnectionManager {
 	return m
 }
 
+// upgradesInHTTP2 takes WebSockets in HTTP/2 (extended CONNECT, RFC 8441), as callers within the
+// mesh send them where they are told to use HTTP/2. To filters and routes they are what they are in
+// HTTP/1.1: a GET with its path, and an upgrade. CONNECT without an upgrade stays refused, and so
+// do upgrades to anything else.
+func upgradesInHTTP2() *corev3.Http2ProtocolOptions {
+	return &corev3.Http2ProtocolOptions{AllowConnect: true}
+}
+
 // overRDS takes the routes from the stream. The fetch has no timeout: a listener opens with its
 // routes or not at all.
 func overRDS(table string) *hcmv3.HttpConnectionManager_Rds {
@@ -96,13 +105,41 @@ func overRDS(table string) *hcmv3.HttpConnectionManager_Rds {
 
 // httpFilters are those behind the filters of policies: what routes configure, and the router.
 func (c Common) httpFilters(forwardProxy bool) []*hcmv3.HttpFilter {
-	filters := c.routeFilters()
+	filters := append(c.grpcWeb.filters(), c.routeFilters()...)
 	if forwardProxy {
 		filters = append(filters, httpFilter("envoy.filters.http.dynamic_forward_proxy", &dfpv3.FilterConfig{
 			ImplementationSpecifier: &dfpv3.FilterConfig_DnsCacheConfig{DnsCacheConfig: pb.ForwardProxyCache()},
 		}))
 	}
 	return append(c.countRequests(c.countMessages(filters)), c.router())
+}
+
+// grpcWeb says whether a listener translates gRPC-Web, which browsers speak, to gRPC and back.
+type grpcWeb uint8
+
+const (
+	grpcWebOff grpcWeb = iota
+	// grpcWebByRoute does so for the virtual hosts that turn it on: hosts share the listener.
+	grpcWebByRoute
+	grpcWebOn
+)
+
+// filters are the filter that translates, if there is one. Requests of other content pass it.
+func (w grpcWeb) filters() []*hcmv3.HttpFilter {
+	if w == grpcWebOff {
+		return nil
+	}
+	filter := httpFilter(pb.GRPCWebFilter, &grpcwebv3.GrpcWeb{})
+	filter.Disabled = w == grpcWebByRoute
+	return []*hcmv3.HttpFilter{filter}
+}
+
+// byRoute is grpcWebByRoute where hosts on the listener want it.
+func byRoute(wanted bool) grpcWeb {
+	if wanted {
+		return grpcWebByRoute
+	}
+	return grpcWebOff
 }
 
 // routeFilters are the filters that routes configure, in Istio's order. They cost each request that

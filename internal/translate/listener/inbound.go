@@ -81,15 +81,16 @@ func inspected(c Common) []string {
 }
 
 func (in *InboundPort) http(common Common) *listenerv3.FilterChain {
+	if in.Protocol == model.GRPCWeb {
+		common.grpcWeb = grpcWebOn
+	}
 	manager := common.manager(in.Name + ";")
 	manager.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: in.routes(common)}
 	manager.UseRemoteAddress = wrapperspb.Bool(false)
 	common.namesServer(manager, serverName)
 	common.clientCert(manager)
 	manager.HttpFilters = common.hearPeer(withDenyAll(in.Refuses, common.authFilters.http(common.httpFilters(false))))
-	if in.Protocol == model.HTTP2 || in.Protocol == model.GRPC {
-		manager.Http2ProtocolOptions = &corev3.Http2ProtocolOptions{}
-	}
+	manager.Http2ProtocolOptions = upgradesInHTTP2()
 	chain := httpChain(manager)
 	chain.Name = in.Name
 	return chain
@@ -107,7 +108,7 @@ func (in *InboundPort) routes(common Common) *routev3.RouteConfiguration {
 			GrpcTimeoutHeaderMax: pb.Duration(0),
 		},
 	}
-	if in.Protocol != model.GRPC { // the condition does not do well with gRPC's streams
+	if !in.Protocol.IsGRPC() { // the condition does not do well with gRPC's streams
 		action.RetryPolicy = &routev3.RetryPolicy{
 			RetryOn:    "reset-before-request",
 			NumRetries: wrapperspb.UInt32(inboundRetries),

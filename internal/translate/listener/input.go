@@ -43,6 +43,8 @@ type Common struct {
 	ofMesh bool
 	// ofGateway says that the listener under way is a gateway's.
 	ofGateway bool
+	// grpcWeb is that of the listener under way.
+	grpcWeb grpcWeb
 	// exchange says that the TLS under way may be asked for the exchange of Istio's build.
 	exchange bool
 }
@@ -72,7 +74,9 @@ type TCPInput struct {
 	// RouteTable has the connections that look like HTTP in plaintext; the chains have the others.
 	// Empty: they have all.
 	RouteTable string
-	Common     *Common
+	// GRPCWeb says that virtual hosts of RouteTable turn gRPC-Web on.
+	GRPCWeb bool
+	Common  *Common
 }
 
 // Chain is one filter chain of a TCP listener. A chain without SNI and Prefixes takes what no other
@@ -175,6 +179,7 @@ type GatewayInput struct {
 	Name       string
 	Port       uint16
 	RouteTable string // of HTTP in plaintext ("http.<port>"); empty for none
+	GRPCWeb    bool   // virtual hosts of RouteTable turn gRPC-Web on
 	// Chains are for connections in TLS and for those that are not HTTP. There are none beside a
 	// RouteTable.
 	Chains      *model.List[ServerChain]

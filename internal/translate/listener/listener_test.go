@@ -172,7 +172,9 @@ func TestEqualInputsHaveEqualBytes(t *testing.T) {
 }
 
 func protocols() []model.Protocol {
-	return []model.Protocol{model.Auto, model.HTTP, model.HTTP2, model.GRPC, model.TCP, model.TLS, model.UDP}
+	return []model.Protocol{
+		model.Auto, model.HTTP, model.HTTP2, model.GRPC, model.TCP, model.TLS, model.UDP, model.GRPCWeb,
+	}
 }
 
 func requireEqual(t require.TestingT, want, got proto.Message) {

@@ -71,6 +71,7 @@ func TCP(in TCPInput) *listenerv3.Listener {
 // http is the chain of requests in plaintext. Those within TLS look like HTTP too where a client
 // offers that (ALPN), so the chain is for bytes that are not TLS.
 func (in *TCPInput) http(common Common) *listenerv3.FilterChain {
+	common.grpcWeb = byRoute(in.GRPCWeb)
 	chain := httpChain(common.outbound(in.Name, in.RouteTable))
 	chain.FilterChainMatch = &listenerv3.FilterChainMatch{
 		TransportProtocol:    "raw_buffer",

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
@@ -217,13 +219,41 @@ func directAction(in *model.DirectResponse) *routev3.Route_DirectResponse {
 // maxReason keeps what a broken route says to a few lines; in bytes.
 const maxReason = 512
 
-// brokenAction answers for a route that is not in force, and says so to people.
-func brokenAction(reason string) *routev3.Route_DirectResponse {
+// closedKey is where the metadata of a closed route, under "lateen", says why it is closed. Access
+// logs have it by %METADATA(ROUTE:lateen:closed)%.
+const closedKey = "closed"
+
+// shut makes a route answer that it is not in force, and says why: to callers within the mesh in
+// the body, and for strangers in the route's metadata alone.
+func (t translator) shut(out *routev3.Route, in *model.HTTPRoute, reason string) {
+	reason = shortened(reason)
+	status := uint32(http.StatusServiceUnavailable)
+	if in.AnswersMissing500 {
+		status = http.StatusInternalServerError
+	}
+	if !t.in.Strangers {
+		out.Action = brokenAction(status, reason)
+		return
+	}
+	out.Action = brokenAction(status, "its object's status says why")
+	why := &structpb.Struct{Fields: map[string]*structpb.Value{closedKey: structpb.NewStringValue(reason)}}
+	if out.Metadata == nil {
+		out.Metadata = &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{}}
+	}
+	out.Metadata.FilterMetadata["lateen"] = why
+}
+
+func shortened(reason string) string {
 	if len(reason) > maxReason {
 		reason = strings.ToValidUTF8(reason[:maxReason], "") + "…"
 	}
+	return strings.ToValidUTF8(reason, "\uFFFD")
+}
+
+// brokenAction answers for a route that is not in force, and says so to people.
+func brokenAction(status uint32, reason string) *routev3.Route_DirectResponse {
 	return directAction(&model.DirectResponse{
-		Status: 503,
+		Status: status,
 		Body:   []byte("This route is not in force: " + reason + "\n"),
 	})
 }

@@ -62,8 +62,11 @@ type caseHeader struct {
 	Domains    []string `yaml:"domains"` // the host alone if left out
 	Default    bool     `yaml:"default"` // other requests go to the host
 	RequireTLS bool     `yaml:"requireTLS"`
+	SecurePort uint16   `yaml:"securePort"`
+	Strangers  bool     `yaml:"strangers"`
 	// Misdirected is for hosts of other servers.
 	Misdirected bool `yaml:"misdirected"`
+	GRPCWeb     bool `yaml:"grpcWeb"`
 	NoAttempts  bool `yaml:"noAttempts"`    // requests do not say how often they were tried
 	Forwarded   bool `yaml:"forwardedHost"` // requests say the host before a rewrite
 	Facts       []struct {
@@ -123,8 +126,9 @@ func converted(t testing.TB, manifest []byte) *model.VirtualService {
 // input puts together what compile would: each match of each route, and the facts in order.
 func (h caseHeader) input(services []*model.VirtualService) route.VirtualHostInput {
 	in := route.VirtualHostInput{
-		Port: h.Port, RequireTLS: h.RequireTLS, Retries: model.DefaultRetries(), NoAttemptCount: h.NoAttempts,
-		ForwardedHost: h.Forwarded, Misdirected: h.Misdirected,
+		Port: h.Port, RequireTLS: h.RequireTLS, SecurePort: h.SecurePort, Retries: model.DefaultRetries(),
+		NoAttemptCount: h.NoAttempts, ForwardedHost: h.Forwarded, Misdirected: h.Misdirected,
+		Strangers: h.Strangers, GRPCWeb: h.GRPCWeb,
 	}
 	if len(h.Domains) == 0 {
 		h.Domains = []string{h.Host}

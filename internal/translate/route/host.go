@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
@@ -18,6 +19,7 @@ const (
 	blockAllRoute      = "block_all"
 	closedRoute        = "closed"
 	misdirectedRoute   = "misdirected"
+	secureRoute        = "https_redirect"
 	passthroughCluster = "PassthroughCluster"
 )
 
@@ -31,15 +33,22 @@ func VirtualHost(in VirtualHostInput) *routev3.VirtualHost {
 		Routes:                     translator{in}.routes(),
 		IncludeRequestAttemptCount: !in.NoAttemptCount,
 	}
+	if in.GRPCWeb {
+		out.TypedPerFilterConfig = map[string]*anypb.Any{pb.GRPCWebFilter: pb.Any(turnedOn())}
+	}
 	if in.Misdirected {
 		action := directAction(&model.DirectResponse{Status: http.StatusMisdirectedRequest})
 		out.Routes = []*routev3.Route{{Name: misdirectedRoute, Match: matchAll(), Action: action}}
 	}
 	if in.RequireTLS {
-		out.RequireTls = routev3.VirtualHost_ALL
+		out.Routes = append(secureRedirects(in), out.Routes...)
 	}
 	return out
 }
+
+// turnedOn turns a filter on that the listener has turned off: Envoy takes a configuration that is
+// there and empty for that.
+func turnedOn() *routev3.FilterConfig { return &routev3.FilterConfig{Config: &anypb.Any{}} }
 
 // Fallback is the virtual host that takes the Host headers which no other one does: the outbound
 // traffic policy. The name is left empty.
@@ -62,7 +71,8 @@ func Fallback(in FallbackInput) *routev3.VirtualHost {
 // Closed is the virtual host of domains whose routes cannot be served: it answers 503. The name is
 // left empty.
 func Closed(names *model.List[string]) *routev3.VirtualHost {
-	r := &routev3.Route{Name: closedRoute, Match: matchAll(), Action: brokenAction("Envoy would refuse it")}
+	action := brokenAction(http.StatusServiceUnavailable, "Envoy would refuse it")
+	r := &routev3.Route{Name: closedRoute, Match: matchAll(), Action: action}
 	return &routev3.VirtualHost{Domains: domains(names), Routes: []*routev3.Route{r}, IncludeRequestAttemptCount: true}
 }
 
@@ -95,26 +105,28 @@ type translator struct{ in VirtualHostInput }
 func (t translator) routes() []*routev3.Route {
 	out := make([]*routev3.Route, 0, t.in.Routes.Len()+1)
 	var last *routev3.Route
+	var lastWithPort []*routev3.Route
 	var lastOwner source.Key
 	for ref := range t.in.Routes.All() {
 		if last != nil && ref.Owner == lastOwner {
 			continue
 		}
 		r := t.route(ref)
+		withPort := t.redirectsWithPort(ref.Route, r)
 		if !takesAll(r.GetMatch()) {
-			out = append(out, r)
+			out = append(append(out, withPort...), r)
 			continue
 		}
 		lastOwner = ref.Owner
 		if last == nil {
-			last = r
+			last, lastWithPort = r, withPort
 		}
 	}
 	if last == nil {
 		last = t.defaultRoute()
 	}
 	if last != nil {
-		out = append(out, last)
+		out = append(append(out, lastWithPort...), last)
 	}
 	return out
 }

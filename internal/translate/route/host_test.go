@@ -115,6 +115,22 @@ func TestRoutesToUnusableDestinationsAnswer503(t *testing.T) {
 	}
 }
 
+// TestClosedRoutesNameNoFieldToStrangers: at a gateway the cause is in the metadata alone. Rules of
+// the Gateway API answer 500.
+func TestClosedRoutesNameNoFieldToStrangers(t *testing.T) {
+	for _, attached := range []bool{false, true} {
+		r := &model.HTTPRoute{Broken: "matches[0].path: is no path", AnswersMissing500: attached}
+		out := route.VirtualHost(route.VirtualHostInput{
+			Strangers: true, Routes: routes(route.RouteRef{Route: r, Match: prefix("/x")}),
+		}).GetRoutes()[0]
+		status := map[bool]uint32{false: 503, true: 500}[attached]
+		require.Equal(t, status, out.GetDirectResponse().GetStatus())
+		require.NotContains(t, out.GetDirectResponse().GetBody().GetInlineString(), "matches")
+		why := out.GetMetadata().GetFilterMetadata()["lateen"].GetFields()["closed"]
+		require.Equal(t, r.Broken, why.GetStringValue())
+	}
+}
+
 func TestFallbackBlocksOrPassesUnknownHosts(t *testing.T) {
 	blocked := route.Fallback(route.FallbackInput{RegistryOnly: true})
 	require.Equal(t, []string{"*"}, blocked.GetDomains())

@@ -27,8 +27,14 @@ type VirtualHostInput struct {
 	Port uint16
 	// NoAttemptCount sends no x-envoy-attempt-count. ForwardedHost tells the host before a rewrite.
 	NoAttemptCount, ForwardedHost bool
+	// GRPCWeb translates gRPC-Web to gRPC and back; the listener has the filter.
+	GRPCWeb bool
 	// RequireTLS answers all requests with a redirect to https (a Gateway server's httpsRedirect).
 	RequireTLS bool
+	// SecurePort is where the Gateway has HTTPS for the host; 0 for the default port of https.
+	SecurePort uint16
+	// Strangers are the callers of a gateway: what a closed route answers names no field to them.
+	Strangers bool
 	// Misdirected answers all requests with 421, so that clients ask again over another connection.
 	Misdirected bool
 }

@@ -22,7 +22,7 @@ func (t translator) route(ref RouteRef) *routev3.Route {
 	in := ref.Route
 	out := &routev3.Route{Name: routeName(ref), Match: routeMatch(ref.Match), Metadata: metadata(ref.Owner)}
 	if reason := unusable(in); reason != "" {
-		out.Action = brokenAction(reason)
+		t.shut(out, in, reason)
 		return out
 	}
 

@@ -61,6 +61,8 @@ type TTL struct {
 	Default time.Duration
 	// Max is the longest that may be asked for (MAX_WORKLOAD_CERT_TTL).
 	Max time.Duration
+	// longest cuts what may be asked for; 0 does not.
+	longest time.Duration
 }
 
 // DefaultTTL are Istio's.
@@ -75,7 +77,11 @@ func (t TTL) of(seconds int64) (time.Duration, error) {
 		return 0, fmt.Errorf("a lifetime of %d s is asked for; at most %d are granted",
 			seconds, int64(t.Max/time.Second))
 	}
-	return time.Duration(seconds) * time.Second, nil
+	asked := time.Duration(seconds) * time.Second
+	if t.longest > 0 {
+		asked = min(asked, t.longest)
+	}
+	return asked, nil
 }
 
 // Request says whom a certificate is for.

@@ -32,6 +32,13 @@ type Nodes interface {
 	SameNode(ctx context.Context, agent, other Identity) (bool, error)
 }
 
+// Workloads knows what runs in the mesh.
+type Workloads interface {
+	// Runs reports whether something runs with the identity: a Pod that has not ended, or a
+	// workload outside of the cluster.
+	Runs(id Identity) (bool, error)
+}
+
 // Account is a service account of a namespace.
 type Account struct{ Namespace, Name string }
 
@@ -48,6 +55,11 @@ type ServiceOptions struct {
 	// (CA_TRUSTED_NODE_ACCOUNTS). Without Nodes nobody may.
 	NodeAgents []Account
 	Nodes      Nodes
+	// Workloads says for whom certificates are renewed by the one that they have. Without it nobody
+	// is asked whether a workload still exists.
+	Workloads Workloads
+	// TokensOnly accepts no certificate as proof (LATEEN_RENEW_BY_CERTIFICATE=false).
+	TokensOnly bool
 	Metrics    *observe.Metrics
 	Log        *slog.Logger
 	Now        func() time.Time
@@ -60,7 +72,8 @@ type Service struct {
 	o ServiceOptions
 	// slots limits the requests that are being checked and signed to what processors can do at a
 	// time, so that a burst delays nothing else by more than its share.
-	slots chan struct{}
+	slots    chan struct{}
+	logLimit observe.LogLimit
 }
 
 // NewService returns a Service.
@@ -81,18 +94,19 @@ const slotTimeout = 10 * time.Second
 func (s *Service) CreateCertificate(
 	ctx context.Context, r *securityv1.IstioCertificateRequest,
 ) (*securityv1.IstioCertificateResponse, error) {
-	s.o.Metrics.CA.Requests.Inc()
-	caller, err := s.caller(ctx)
-	if err != nil {
-		s.o.Metrics.CA.Unauthenticated.Inc()
-		return nil, s.refuse(ctx, "unproven", status.Code(err), err)
+	caller, ok := ctx.Value(callerKey{}).(proven)
+	if !ok { // no server in front has asked who calls
+		var err error
+		if caller, err = s.prove(ctx); err != nil {
+			return nil, s.refuse(ctx, "unproven", status.Code(err), err)
+		}
 	}
-	subject, err := s.subject(ctx, caller, r.GetMetadata().GetFields()[impersonatedKey].GetStringValue())
+	subject, err := s.subject(ctx, caller.Identity, r.GetMetadata().GetFields()[impersonatedKey].GetStringValue())
 	if err != nil {
 		s.o.Metrics.CA.Unauthenticated.Inc()
 		return nil, s.refuse(ctx, caller.URI(), status.Code(err), err)
 	}
-	chain, code, err := s.sign(ctx, subject, r)
+	chain, code, err := s.sign(ctx, s.lifetime(caller), subject, r)
 	if err != nil {
 		return nil, s.refuse(ctx, caller.URI(), code, err)
 	}
@@ -100,6 +114,44 @@ func (s *Service) CreateCertificate(
 	s.o.Log.Debug("a certificate is issued", "caller", caller.URI(), "pod", caller.Pod, "subject", subject.URI())
 	return &securityv1.IstioCertificateResponse{CertChain: chain}, nil
 }
+
+// proven is a caller with what has proven it.
+type proven struct {
+	Identity
+	// byCertificate is set if that was the certificate that it has.
+	byCertificate bool
+}
+
+type callerKey struct{}
+
+// Identify proves who calls before the request is read. The context is for CreateCertificate, which
+// does not ask again.
+func (s *Service) Identify(ctx context.Context) (context.Context, Identity, error) {
+	caller, err := s.prove(ctx)
+	if err != nil {
+		return nil, Identity{}, err
+	}
+	return context.WithValue(ctx, callerKey{}, caller), caller.Identity, nil
+}
+
+// prove counts a request, and returns who calls.
+func (s *Service) prove(ctx context.Context) (proven, error) {
+	s.o.Metrics.CA.Requests.Inc()
+	caller, err := s.caller(ctx)
+	if err != nil {
+		s.o.Metrics.CA.Unauthenticated.Inc()
+	}
+	return caller, err
+}
+
+// Refused counts a request that was refused before anybody asked who calls.
+func (s *Service) Refused() {
+	s.o.Metrics.CA.Requests.Inc()
+	s.o.Metrics.CA.Unauthenticated.Inc()
+}
+
+// maxLogText is how much of an error a log line has: it quotes what the client sent.
+const maxLogText = 1 << 10
 
 // refuse logs why there is no certificate, and returns it for the caller.
 func (s *Service) refuse(ctx context.Context, caller string, code codes.Code, err error) error {
@@ -111,7 +163,10 @@ func (s *Service) refuse(ctx context.Context, caller string, code codes.Code, er
 	if known, ok := status.FromError(err); ok {
 		said = known.Message()
 	}
-	s.o.Log.Warn("no certificate is issued", "caller", caller, "address", address, "code", code.String(), "error", said)
+	if skipped, ok := s.logLimit.Allow(code.String(), s.o.Now()); ok {
+		s.o.Log.Warn("no certificate is issued", "caller", caller, "address", address, "code", code.String(),
+			"error", observe.Untrusted(said, maxLogText), "lines_left_out", skipped)
+	}
 	return status.Error(code, said)
 }
 
@@ -120,40 +175,67 @@ func (s *Service) refuse(ctx context.Context, caller string, code codes.Code, er
 // not made good by a certificate.
 //
 // Nobody is believed in plaintext, where others may have read the token.
-func (s *Service) caller(ctx context.Context) (Identity, error) {
+func (s *Service) caller(ctx context.Context) (proven, error) {
 	shown, secure := PeerCertificates(ctx)
 	if !secure {
-		return Identity{}, status.Error(codes.Unauthenticated, "certificates are issued over TLS only")
+		return proven{}, status.Error(codes.Unauthenticated, "certificates are issued over TLS only")
 	}
 	md, _ := metadata.FromIncomingContext(ctx)
 	var tokenErr error
 	if len(md.Get("authorization")) > 0 {
 		id, err := s.o.Authenticator.Authenticate(ctx, md)
 		if err == nil {
-			return id, nil
+			return proven{Identity: id}, nil
 		}
 		if status.Code(err) != codes.Unavailable {
-			return Identity{}, asStatus(codes.Unauthenticated, err)
+			return proven{}, asStatus(codes.Unauthenticated, err)
 		}
 		tokenErr = err
 	}
 	id, err := s.byCertificate(shown)
 	switch {
 	case err == nil:
-		return id, nil
+		return proven{id, true}, nil
 	case tokenErr != nil:
-		return Identity{}, tokenErr
+		return proven{}, tokenErr
 	}
-	return Identity{}, asStatus(codes.Unauthenticated, err)
+	return proven{}, asStatus(codes.Unauthenticated, err)
 }
 
+// byCertificate returns who has shown a certificate of the mesh. It renews only what still runs:
+// whoever has had the key of a workload would else have its identity for as long as the root lives.
 func (s *Service) byCertificate(shown []*x509.Certificate) (Identity, error) {
-	if len(shown) == 0 {
+	switch {
+	case s.o.TokensOnly:
+		return Identity{}, errors.New("want a service account's token in the metadata authorization: Bearer …; " +
+			"certificates are not renewed by themselves here (LATEEN_RENEW_BY_CERTIFICATE)")
+	case len(shown) == 0:
 		return Identity{}, errors.New("want a service account's token in the metadata authorization: Bearer …, " +
 			"or a client certificate of this mesh")
 	}
 	id, _, err := s.o.Certificates.Verify(shown)
-	return id, err
+	if err != nil || s.o.Workloads == nil {
+		return id, err
+	}
+	runs, err := s.o.Workloads.Runs(id)
+	switch {
+	case err != nil:
+		return Identity{}, status.Errorf(codes.Unavailable, "it is not known what runs as %s: %v", id.URI(), err)
+	case !runs:
+		return Identity{}, status.Errorf(codes.PermissionDenied, "the client certificate is of %s, and neither a Pod "+
+			"nor a WorkloadEntry of the mesh has that service account; want a token", id.URI())
+	}
+	return id, nil
+}
+
+// lifetime returns what a caller may ask for. A certificate as proof gets no more than the default:
+// the Pod of whoever has taken its key may be gone before.
+func (s *Service) lifetime(c proven) TTL {
+	ttl := s.o.TTL
+	if c.byCertificate {
+		ttl.longest = min(ttl.Default, ttl.Max)
+	}
+	return ttl
 }
 
 // PeerCertificates returns the certificates that the client of a call has shown, and whether its
@@ -217,7 +299,7 @@ const (
 
 // sign returns a certificate for a subject, or the code of the error.
 func (s *Service) sign(
-	ctx context.Context, subject Identity, r *securityv1.IstioCertificateRequest,
+	ctx context.Context, life TTL, subject Identity, r *securityv1.IstioCertificateRequest,
 ) ([]string, codes.Code, error) {
 	fail := func(kind string, code codes.Code, err error) ([]string, codes.Code, error) {
 		s.o.Metrics.CA.Failed.WithLabelValues(kind).Inc()
@@ -228,7 +310,7 @@ func (s *Service) sign(
 		return fail(csrError, codes.InvalidArgument,
 			fmt.Errorf("%s %.200q is not supported; want none, this authority signs by itself", signerKey, signer))
 	}
-	ttl, err := s.o.TTL.of(r.GetValidityDuration())
+	ttl, err := life.of(r.GetValidityDuration())
 	if err != nil {
 		return fail(ttlError, codes.InvalidArgument, err)
 	}

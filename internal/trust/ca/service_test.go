@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -189,6 +190,66 @@ func TestCertificatesOutliveAChangeOfTheTrustDomain(t *testing.T) {
 	require.ErrorContains(t, err, "trustDomainAliases")
 }
 
+// running are the identities that something runs with.
+type running map[Identity]bool
+
+func (r running) Runs(id Identity) (bool, error) {
+	if r == nil {
+		return false, errors.New("nobody knows yet")
+	}
+	return r[id], nil
+}
+
+// Whoever has had a workload's key once has its identity no longer than the workload runs.
+func TestCertificatesAreRenewedWhileTheirWorkloadRuns(t *testing.T) {
+	r := newRig(t)
+	books := r.certificateOf(t, bookshop)
+	refused := func(code codes.Code, text, token string) {
+		t.Helper()
+		_, err := r.ask(t, token, plain(t), books)
+		require.Equal(t, code, status.Code(err), err)
+		require.ErrorContains(t, err, text)
+	}
+	r.service.o.Workloads = running{bookshop: true}
+	week := plain(t)
+	week.ValidityDuration = 7 * 24 * 3600
+	chain, err := r.ask(t, "", week, books)
+	require.NoError(t, err)
+	require.WithinDuration(t, r.now.Add(DefaultTTL.Default), parseChain(t, chain)[0].NotAfter, time.Minute,
+		"no longer than the default life")
+	chain, err = r.ask(t, "books", week, books)
+	require.NoError(t, err)
+	require.WithinDuration(t, r.now.Add(7*24*time.Hour), parseChain(t, chain)[0].NotAfter, time.Minute,
+		"a token proves the Pod")
+
+	r.service.o.Workloads = running{}
+	refused(codes.PermissionDenied, "neither a Pod nor a WorkloadEntry of the mesh has that service account", "")
+	refused(codes.Unavailable, "cannot be verified now", "later")
+	_, err = r.ask(t, "books", plain(t), books)
+	require.NoError(t, err, "a token needs no Pod in the snapshot")
+	r.service.o.Workloads = running(nil)
+	refused(codes.Unavailable, "nobody knows yet", "")
+	r.service.o.Workloads, r.service.o.TokensOnly = running{bookshop: true}, true
+	refused(codes.Unauthenticated, "LATEEN_RENEW_BY_CERTIFICATE", "")
+}
+
+// The log has few lines of refused callers. Whom a server in front has identified is not proven
+// again.
+func TestRefusedCallersFillNoLog(t *testing.T) {
+	r := newRig(t)
+	var log strings.Builder
+	r.service.o.Log = slog.New(slog.NewTextHandler(&log, nil))
+	for range 100 {
+		_, err := r.service.CreateCertificate(t.Context(), plain(t))
+		require.Equal(t, codes.Unauthenticated, status.Code(err))
+	}
+	require.Equal(t, 10, strings.Count(log.String(), "\n"))
+	ctx := context.WithValue(t.Context(), callerKey{}, proven{Identity: bookshop})
+	_, err := r.service.CreateCertificate(ctx, plain(t))
+	require.NoError(t, err)
+	require.InDelta(t, 100, valueOf(t, r.metrics.CA.Requests), 0)
+}
+
 func TestRefusalsSayWhy(t *testing.T) {
 	r := newRig(t)
 	long := plain(t)
@@ -254,11 +315,11 @@ func TestSigningsWaitForASlot(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, code, err := r.service.sign(ctx, bookshop, plain(t))
+	_, code, err := r.service.sign(ctx, DefaultTTL, bookshop, plain(t))
 	require.Equal(t, codes.Unavailable, code)
 	require.ErrorContains(t, err, "overloaded")
 	<-r.service.slots
-	_, code, err = r.service.sign(t.Context(), bookshop, plain(t))
+	_, code, err = r.service.sign(t.Context(), DefaultTTL, bookshop, plain(t))
 	require.NoError(t, err)
 	require.Equal(t, codes.OK, code)
 }

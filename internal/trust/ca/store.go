@@ -146,7 +146,7 @@ func (s *Store) load() {
 		s.o.Log.Error("the plugged-in certificate authority is gone; it stays in use until this process ends",
 			"secret", s.o.Namespace+"/"+Plugged)
 		return
-	case source == SelfSigned && len(data[certificateKey]) == 0: // nobody has made or filled it yet
+	case source == SelfSigned && formOf(data) == "": // nobody has made or filled it yet
 		if s.source == SelfSigned {
 			s.o.Log.Error("the root of the certificate authority is gone; it stays in use and is written again",
 				"secret", s.o.Namespace+"/"+SelfSigned)
@@ -155,16 +155,27 @@ func (s *Store) load() {
 	case s.source == source && maps.EqualFunc(s.used, data, bytes.Equal):
 		return
 	}
-	authority, err := New(Keys{
-		Certificate: data[certificateKey], Key: data[privateKey], Chain: data[chainKey], Roots: data[rootsKey],
-	}, s.o.Now())
+	authority, err := s.read(data)
 	if err != nil {
 		s.o.Metrics.CA.Rejected.WithLabelValues(source).Inc()
-		s.o.Log.Error("the certificate authority is invalid; the last one stays in use", "secret",
-			s.o.Namespace+"/"+source, "error", err)
+		meanwhile := "the last one stays in use"
+		if s.source == "" {
+			meanwhile = "no certificate is issued, and port 15012 has none"
+		}
+		s.o.Log.Error("the certificate authority is invalid; "+meanwhile, "secret", s.o.Namespace+"/"+source,
+			"error", err)
 		return
 	}
 	s.use(authority, source, data)
+}
+
+// read returns the authority that a Secret has.
+func (s *Store) read(data map[string][]byte) (*Authority, error) {
+	keys, err := keysIn(data)
+	if err != nil {
+		return nil, err
+	}
+	return New(keys, s.o.Now())
 }
 
 // use passes an authority on. The caller holds mu.
@@ -172,13 +183,18 @@ func (s *Store) use(a *Authority, source string, data map[string][]byte) {
 	secret := s.o.Namespace + "/" + source
 	if last, _, err := s.holder.Get(); err == nil && !a.verifiedBy(last) {
 		s.o.Log.Warn("clients that have only the roots of the last authority do not verify the new one's "+
-			"certificates; distribute the new root first, by adding it to "+rootsKey, "secret", secret)
+			"certificates; distribute the new root first, by adding it to "+rootsKeyOf(data), "secret", secret)
+	}
+	form := formOf(data)
+	if form == tlsForm && len(data[certificateKey]) > 0 {
+		s.o.Log.Warn("a certificate authority has both forms; "+tlsCertificateKey+" counts, not "+certificateKey,
+			"secret", secret)
 	}
 	s.source, s.used = source, data
 	s.o.Metrics.CA.RootExpiry.Set(float64(a.RootExpires().Unix()))
 	s.o.Metrics.CA.ChainExpiry.Set(float64(a.Expires().Unix()))
-	s.o.Log.Info("a certificate authority is in use", "secret", secret, "name", a.keys.certificate.Subject.String(),
-		"expires", a.Expires().UTC(), "roots", len(a.keys.roots))
+	s.o.Log.Info("a certificate authority is in use", "secret", secret, "form", form,
+		"name", a.keys.certificate.Subject.String(), "expires", a.Expires().UTC(), "roots", len(a.keys.roots))
 	s.holder.Set(a)
 }
 
@@ -232,8 +248,11 @@ func (s *Store) reconcile(ctx context.Context) (again time.Duration, err error) 
 		}
 	}
 	before := present.Data
-	if len(before[certificateKey]) == 0 {
+	if formOf(before) == "" {
 		before = s.lastSelfSigned()
+	}
+	if formOf(before) == tlsForm { // whoever writes it renews it
+		return checkEvery, nil
 	}
 	now := s.o.Now()
 	due, err := rotation{s.o.Overlap}.next(before, now)

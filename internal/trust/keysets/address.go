@@ -17,6 +17,7 @@ func notPublic() []netip.Prefix {
 		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "198.18.0.0/15", "198.51.100.0/24",
 		"203.0.113.0/24", "240.0.0.0/4", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32",
 		"2002::/16", "fec0::/10",
+		"168.63.129.16/32", // the host of a machine of Azure
 	} {
 		all = append(all, netip.MustParsePrefix(text))
 	}
@@ -29,10 +30,14 @@ type addresses struct{ private []netip.Prefix }
 // privateError is an address that may not be called.
 type privateError struct{ address netip.Addr }
 
-// Error names the address and the setting that allows it.
+// Error names the address and the setting that allows it, for logs. Authors of policies are told
+// forAuthor: they choose the host, and must not learn the addresses of others' networks.
 func (e *privateError) Error() string {
 	return fmt.Sprintf("is at %s, which is no public address and not in %s", e.address, PrivateVariable)
 }
+
+// forAuthor is what the author of a policy is told of a privateError.
+const forAuthor = "is at an address that is not public and not in " + PrivateVariable
 
 // check returns an error if "address:port" may not be called.
 func (a addresses) check(hostPort string) error {

@@ -159,7 +159,7 @@ func (f failure) Error() string {
 	var timeout net.Error
 	switch {
 	case errors.As(f.error, &private):
-		return private.Error()
+		return forAuthor
 	case errors.Is(f.error, errRedirect):
 		var u *url.Error
 		if errors.As(f.error, &u) {

@@ -79,7 +79,7 @@ func TestFetchTakesSetsAndSaysWhyNot(t *testing.T) {
 		"/symmetric":        "what is there has no key that signatures can be verified with",
 		"/large":            "answers with more than 1048576 bytes",
 		"/ever":             "redirects more than 5 times",
-		"/private":          "is at 10.0.0.1, which is no public address and not in LATEEN_JWKS_PRIVATE_NETWORKS",
+		"/private":          "is at an address that is not public and not in LATEEN_JWKS_PRIVATE_NETWORKS",
 		"/none" + discovery: "what is there has no jwks_uri that is an address",
 		"/text" + discovery: "what is there is no object of JSON",
 	} {
@@ -90,6 +90,9 @@ func TestFetchTakesSetsAndSaysWhyNot(t *testing.T) {
 			continue
 		}
 		require.EqualError(t, err, want, path)
+		if path == "/private" {
+			require.ErrorContains(t, causeOf(err), "10.0.0.1", "the log names the address")
+		}
 	}
 }
 
@@ -130,7 +133,7 @@ func TestOnlyPublicAddressesAreCalled(t *testing.T) {
 	for _, at := range []string{
 		"10.0.0.1", "172.16.0.1", "192.168.0.1", "127.0.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1",
 		"255.255.255.255", "198.18.0.1", "::1", "::", "fe80::1", "fe80::1%eth0", "fc00::1", "fd00:ec2::254", "ff02::1",
-		"::ffff:10.0.0.1", "::ffff:127.0.0.1", "64:ff9b::a00:1", "2002:a00:1::", "10.1.2.3",
+		"::ffff:10.0.0.1", "::ffff:127.0.0.1", "64:ff9b::a00:1", "2002:a00:1::", "168.63.129.16", "10.1.2.3",
 	} {
 		hostPort := net.JoinHostPort(at, "443")
 		require.Error(t, none.check(hostPort), at)

@@ -18,6 +18,8 @@ type Options struct {
 	Fetch func(ctx context.Context, uri string) (string, error)
 	// Refresh is how long a set is good until it is fetched again; 0 stands for the default.
 	Refresh time.Duration
+	// Root is the root namespace, which the shares of others do not bind.
+	Root    string
 	Metrics *observe.Keys
 	Log     *slog.Logger
 }
@@ -28,8 +30,16 @@ type Demand struct {
 	Wanted bool
 	// Timeout is how long fetching it may take; 0 stands for the default.
 	Timeout time.Duration
+	// Names are the changes in who names the set.
+	Names []Naming
 	// Known is what the mesh has of the set, if it has anything.
 	Known *jwks.Entry
+}
+
+// Naming says how many policies of a namespace name a set more than before, or fewer.
+type Naming struct {
+	Namespace string
+	More      int
 }
 
 // Keeper knows which sets the mesh wants, and keeps them fresh while it runs. Update may be called
@@ -44,7 +54,7 @@ type Keeper struct {
 
 // NewKeeper returns a Keeper. It fetches nothing before Run.
 func NewKeeper(o Options) *Keeper {
-	sets := newSets(cmp.Or(o.Refresh, defaultRefresh), rand.Float64)
+	sets := newSets(cmp.Or(o.Refresh, defaultRefresh), o.Root, rand.Float64)
 	return &Keeper{o: o, changed: make(chan struct{}, 1), sets: sets}
 }
 
@@ -54,9 +64,11 @@ func (k *Keeper) Update(demands []Demand) {
 		return
 	}
 	k.mu.Lock()
+	now := time.Now()
 	for _, d := range demands {
-		k.sets.demand(d, time.Now())
+		k.sets.demand(d, now)
 	}
+	k.sets.settle(now)
 	k.mu.Unlock()
 	select {
 	case k.changed <- struct{}{}:
@@ -126,7 +138,9 @@ func (k *Keeper) note(r fetched) {
 	defer k.mu.Unlock()
 	if r.err == nil {
 		k.o.Metrics.Fetched.Inc()
-		k.sets.fetched(r.uri, r.keys, time.Now())
+		if err := k.sets.fetched(r.uri, r.keys, time.Now()); err != nil {
+			k.o.Log.Warn("a set of keys is left out", "uri", r.uri, "reason", err)
+		}
 		return
 	}
 	k.o.Metrics.Failed.Inc()
@@ -160,9 +174,10 @@ func (k *Keeper) deliver(ctx context.Context, deliver func(context.Context, []jw
 	if !news {
 		return idle
 	}
+	k.o.Metrics.LeftOut.Set(float64(left))
 	if left > 0 {
-		k.o.Log.Error("there are more sets of keys than can be kept; tokens that need the others are refused",
-			"others", left)
+		k.o.Log.Error("namespaces name more or larger sets of keys than their shares have room for; "+
+			"tokens that need the others are refused", "others", left)
 	}
 	if err := deliver(ctx, entries); err != nil {
 		if ctx.Err() == nil {

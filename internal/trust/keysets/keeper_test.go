@@ -29,7 +29,8 @@ type world struct {
 	refuses bool // deliveries fail
 	hangs   bool // nothing answers until the time is up
 	has     []jwks.Entry
-	wanted  map[string]bool
+	wanted  map[string]string // by URI, the namespace that names it; "" if nobody does any more
+	told    map[string]string
 	metrics *observe.Keys
 }
 
@@ -42,11 +43,15 @@ func counted(t *testing.T, c prometheus.Counter) float64 {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, keys: map[string]string{}, calls: map[string]int{}, wanted: map[string]bool{}}
+	w := &world{
+		t: t, keys: map[string]string{}, calls: map[string]int{},
+		wanted: map[string]string{}, told: map[string]string{},
+	}
 	metrics := observe.New(observe.Build{Now: time.Now})
 	w.metrics = &metrics.Keys
 	w.keeper = NewKeeper(Options{
-		Fetch: w.fetch, Refresh: 20 * time.Minute, Metrics: &metrics.Keys, Log: slog.New(slog.DiscardHandler),
+		Fetch: w.fetch, Refresh: 20 * time.Minute, Root: "istio-system",
+		Metrics: &metrics.Keys, Log: slog.New(slog.DiscardHandler),
 	})
 	return w
 }
@@ -77,15 +82,25 @@ func (w *world) deliver(_ context.Context, entries []jwks.Entry) error {
 	return nil
 }
 
-// want says what the mesh wants, and what it has of that.
+// want says what the mesh wants, in one namespace, and what it has of that.
 func (w *world) want(uris ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for uri := range w.wanted {
-		w.wanted[uri] = false
+		w.wanted[uri] = ""
 	}
 	for _, uri := range uris {
-		w.wanted[uri] = true
+		w.wanted[uri] = "default"
+	}
+	w.tell()
+}
+
+// wantToo says what a namespace wants beside what others do.
+func (w *world) wantToo(namespace string, uris ...string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, uri := range uris {
+		w.wanted[uri] = namespace
 	}
 	w.tell()
 }
@@ -97,8 +112,17 @@ func (w *world) tell() {
 		known[w.has[i].URI] = &w.has[i]
 	}
 	var demands []Demand
-	for uri, wanted := range w.wanted {
-		demands = append(demands, Demand{URI: uri, Wanted: wanted, Known: known[uri]})
+	for uri, namespace := range w.wanted {
+		d := Demand{URI: uri, Wanted: namespace != "", Known: known[uri]}
+		if before := w.told[uri]; before != namespace {
+			for n, more := range map[string]int{namespace: 1, before: -1} {
+				if n != "" {
+					d.Names = append(d.Names, Naming{Namespace: n, More: more})
+				}
+			}
+			w.told[uri] = namespace
+		}
+		demands = append(demands, d)
 	}
 	w.keeper.Update(demands)
 }
@@ -233,46 +257,15 @@ func TestWhatCannotBeDeliveredIsDeliveredLater(t *testing.T) {
 	})
 }
 
-func TestTooManySetsPushNoneOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		defer w.run()()
-		w.set("z", "keys")
-		w.want("z")
-		w.after(time.Second)
-		all := []string{"z"}
-		for i := range 3 * maxSets {
-			uri := fmt.Sprintf("a%03d", i)
-			w.set(uri, "keys")
-			all = append(all, uri)
-		}
-		w.want(all...)
-		has, _ := w.after(time.Minute)
-		require.Contains(t, has, jwks.Entry{URI: "z", Keys: "keys"}, "it was there before")
-		fetched := 0
-		for _, e := range has {
-			if e.Keys != "" {
-				fetched++
-			} else {
-				require.Contains(t, e.Error, "more than 128")
-			}
-		}
-		require.Equal(t, maxSets, fetched)
-		require.Len(t, has, 2*maxSets)
-	})
-}
-
 // While all places are taken by fetches that do not end, a set that is due waits for the end of
 // one, and nobody looks again and again.
 func TestSetsWaitForAFreePlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.hangs = true
-		var uris []string
 		for i := range maxFetches + 1 {
-			uris = append(uris, fmt.Sprint("set ", i))
+			w.wantToo(fmt.Sprint("namespace ", i%3), fmt.Sprint("set ", i))
 		}
-		w.want(uris...)
 		defer w.run()()
 		_, calls := w.after(defaultTimeout / 2)
 		require.Len(t, calls, maxFetches)

@@ -111,3 +111,20 @@ func TestGateAdmitsAtAMinimumRateWhateverClientsDo(t *testing.T) {
 		require.Equal(t, 50*Patience, time.Since(began))
 	})
 }
+
+// A slot of the pushes that stays busy delays a fleet by no more than the patience for each.
+func TestGateAdmitsAtAMinimumRateAlthoughASlotStaysBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(&fakePushes{calm: make(chan struct{})}, 0)
+		began := time.Now()
+		var all sync.WaitGroup
+		for range 50 * cap(g.slots) {
+			all.Go(func() {
+				require.NoError(t, g.Enter(t.Context()))
+				g.Leave()
+			})
+		}
+		all.Wait()
+		require.Equal(t, 50*Patience, time.Since(began))
+	})
+}

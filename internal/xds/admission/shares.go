@@ -36,6 +36,11 @@ const (
 	minSweep  = 1024
 )
 
+// NewPlaces returns shares of so many places for each key, and of no rate.
+func NewPlaces[K comparable](places int) *Shares[K] {
+	return &Shares[K]{rate: 1, places: places, known: map[K]*share{}, sweepAt: minSweep}
+}
+
 // NewShares returns the shares of a limiter's rate and of a gate's queue: a quarter each.
 func NewShares[K comparable](l *StreamLimiter, g *Gate) *Shares[K] {
 	return &Shares[K]{

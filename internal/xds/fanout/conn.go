@@ -45,13 +45,22 @@ type Conn struct {
 type openRecord struct {
 	record     *record
 	generation uint64 // acknowledging a state of this generation settles it
+	answered   int64  // when all but what is held back was acknowledged, in Unix ns; 0 if not yet
 	nacked     bool
+}
+
+// answeredAt returns when all was acknowledged but what is held back, if the record settles now.
+func (o openRecord) answeredAt(now time.Time) time.Time {
+	if o.answered == 0 {
+		return now
+	}
+	return time.Unix(0, o.answered)
 }
 
 // Start makes the Hub call push whenever a push may be pending, and after each Poke. A goroutine of
 // the Hub calls it, one call at a time for each connection, and for all together as many as the
-// throttle allows. Start is called at most once.
-func (c *Conn) Start(push func()) {
+// throttle allows. push reports whether it found something to do. Start is called at most once.
+func (c *Conn) Start(push func() (useful bool)) {
 	p := c.hub.pool
 	p.mu.Lock()
 	c.task.push = push
@@ -122,7 +131,7 @@ func (c *Conn) offer(state resource.State, own *resource.Overlay, r *record) int
 
 func (c *Conn) note(r *record, want uint64) int {
 	if n := len(c.unsettled); n > 0 && c.unsettled[n-1].record == r {
-		c.unsettled[n-1].generation = want
+		c.unsettled[n-1].generation, c.unsettled[n-1].answered = want, 0
 		return 0
 	}
 	if len(c.unsettled) > maxOpen {
@@ -147,6 +156,18 @@ func (c *Conn) Sent(generation uint64, bytes int) {
 	c.mu.Unlock()
 	if r != nil {
 		c.hub.tracker.sent(r, bytes)
+	}
+}
+
+// Answered records that the client has answered all of the state of the given generation but what
+// is held back on purpose.
+func (c *Conn) Answered(generation uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.unsettled {
+		if o := &c.unsettled[i]; o.answered == 0 && o.generation <= generation {
+			o.answered = c.hub.tracker.now().UnixNano()
+		}
 	}
 }
 

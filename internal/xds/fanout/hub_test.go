@@ -259,16 +259,17 @@ func TestRecordsAddUpUnderConcurrentUse(t *testing.T) {
 	for i, c := range conns {
 		wg.Add(1)
 		done := sync.OnceFunc(wg.Done)
-		c.Start(func() {
+		c.Start(func() bool {
 			p, ok := c.Take()
 			if !ok {
-				return
+				return false
 			}
 			c.Sent(p.State.Generation(), 1)
 			c.Acknowledged(p.State.Generation())
 			if p.State.Generation() >= generations-uint64(i%2) {
 				done()
 			}
+			return true
 		})
 	}
 	for n := range uint64(generations) {

@@ -21,7 +21,7 @@ type pool struct {
 	first, last *Conn         // the queue, linked by task.next
 	slots       int           // in use
 	calmed      chan struct{} // closed when no slot is in use; nil while nobody waits
-	pushes      int           // that have ended since no slot was in use
+	pushes      int           // with something to do that have ended since no slot was in use
 	busyAt      time.Time     // when pushes last was a multiple of manyPushes
 	countedAt   time.Time     // up to when the use of slots is counted
 }
@@ -49,7 +49,7 @@ const manyPushes = 64
 // task is a connection's part in the pool. pool.mu guards all of it but push, which is set before
 // anything else.
 type task struct {
-	push      func()
+	push      func() (useful bool)
 	next      *Conn
 	queued    bool
 	running   bool // push is under way
@@ -95,8 +95,11 @@ func (p *pool) startWorker() {
 // work pushes until nothing is left to push, or until its slot was given back while it was stuck.
 func (p *pool) work() {
 	for c := p.next(); c != nil; c = p.next() {
-		c.task.push()
-		if !p.finish(c) {
+		useful := c.task.push()
+		if !useful {
+			p.metrics.Empty.Inc()
+		}
+		if !p.finish(c, useful) {
 			return
 		}
 	}
@@ -122,15 +125,14 @@ func (p *pool) next() *Conn {
 }
 
 // finish records the end of a push, and reports whether it still had its slot.
-func (p *pool) finish(c *Conn) bool {
+func (p *pool) finish(c *Conn, useful bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := &c.task
 	kept := t.hasSlot
 	t.running, t.hasSlot = false, false
-	if p.pushes++; p.pushes%manyPushes == 0 {
-		p.count()
-		p.busyAt = p.countedAt
+	if useful {
+		p.countPush()
 	}
 	if t.pushAgain {
 		t.pushAgain = false
@@ -138,6 +140,14 @@ func (p *pool) finish(c *Conn) bool {
 		p.startWorker()
 	}
 	return kept
+}
+
+// countPush counts a push that had something to do. The caller holds mu.
+func (p *pool) countPush() {
+	if p.pushes++; p.pushes%manyPushes == 0 {
+		p.count()
+		p.busyAt = p.countedAt
+	}
 }
 
 // yield gives back the slot of a push that is under way.

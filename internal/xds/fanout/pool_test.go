@@ -21,10 +21,11 @@ type pusher struct {
 
 func (f *fixture) pusher(class fanout.ClassID) *pusher {
 	p := &pusher{Conn: f.connect(class), began: make(chan struct{}, 16), end: make(chan struct{})}
-	p.Start(func() {
+	p.Start(func() bool {
 		p.Take()
 		p.began <- struct{}{}
 		<-p.end
+		return true
 	})
 	return p
 }
@@ -103,9 +104,10 @@ func TestStartPushesWhatIsPending(t *testing.T) {
 	c := f.hub.Register(1, resource.NewState(1), resource.Overlay{})
 	var pushed atomic.Bool
 	done := make(chan struct{})
-	c.Start(func() {
+	c.Start(func() bool {
 		pushed.Store(true)
 		close(done)
+		return true
 	})
 	<-done
 	require.True(t, pushed.Load())
@@ -140,6 +142,30 @@ func TestBusySinceCountsPushesInSuccession(t *testing.T) {
 		push(few)
 	}
 	require.False(t, f.hub.BusySince(before))
+}
+
+// A push that finds nothing to do is counted, and keeps no newcomers back.
+func TestPushesThatFindNothingDoNotCountAsBusy(t *testing.T) {
+	f := newFixture(1)
+	c := f.connect(1)
+	done := make(chan struct{})
+	c.Start(func() bool {
+		done <- struct{}{}
+		return false
+	})
+	before := f.clock.Now().Add(-time.Nanosecond)
+	const many = 200
+	c.Poke()
+	for range many {
+		<-done
+		c.Poke()
+	}
+	<-done
+	if calm := f.hub.Calm(); calm != nil {
+		<-calm
+	}
+	require.False(t, f.hub.BusySince(before))
+	require.GreaterOrEqual(t, sum(t, f.metrics, "lateen_empty_pushes_total"), float64(many))
 }
 
 // The saturation of the pool is the rate of the busy seconds, divided by the slots.
@@ -177,10 +203,11 @@ func TestMoreSlotsAreUsedLessAsAdvised(t *testing.T) {
 			var pushes atomic.Int64
 			for range clients {
 				c := f.connect(1)
-				c.Start(func() {
+				c.Start(func() bool {
 					c.Take()
 					<-time.After(each)
 					pushes.Add(1)
+					return true
 				})
 			}
 			began := time.Now()

@@ -12,8 +12,9 @@ type Record struct {
 	Generation uint64
 	Cause      string
 	// Observed is when its oldest event reached this process. Published is when it was offered to
-	// connections. Finished is when the last of them had acknowledged it or left.
-	Observed, Published, Finished time.Time
+	// connections. Answered is when the last of them had acknowledged all but what is held back on
+	// purpose, such as removals, or had left. Finished is when it had the rest, too.
+	Observed, Published, Answered, Finished time.Time
 	// Proxies is how many connections it touched.
 	Proxies int
 	// Of these, Refused sent a NACK before they accepted the rest. Left disconnected before they
@@ -23,8 +24,9 @@ type Record struct {
 	Bytes int64
 }
 
-// Elapsed is the time from the oldest event to the last ACK.
-func (r Record) Elapsed() time.Duration { return r.Finished.Sub(r.Observed) }
+// Elapsed is the time from the oldest event to the last ACK. What is held back on purpose does not
+// count.
+func (r Record) Elapsed() time.Duration { return r.Answered.Sub(r.Observed) }
 
 const (
 	// maxOpen is how many generations may wait for ACKs at a time. Above it the oldest is given up,
@@ -109,9 +111,13 @@ func (t *tracker) sent(r *record, bytes int) {
 func (t *tracker) settle(settled []openRecord, as outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	now := t.now()
 	for _, o := range settled {
 		r := o.record
 		r.settled++
+		if at := o.answeredAt(now); at.After(r.Answered) {
+			r.Answered = at
+		}
 		switch {
 		case as == left:
 			r.Left++
@@ -156,6 +162,9 @@ func (t *tracker) close(r *record) {
 	}
 	r.Finished = t.now()
 	r.Waiting = r.Proxies - r.settled
+	if r.Waiting > 0 {
+		r.Answered = r.Finished
+	}
 	if r.Waiting+r.Refused == 0 && r.Left < r.Proxies {
 		t.metrics.Push.EventToLastAck.Observe(r.Elapsed().Seconds())
 		if r.endpoints {

@@ -29,10 +29,49 @@ func TestRecordIsCompleteWithTheLastAck(t *testing.T) {
 	c.Acknowledged(7)
 
 	require.Equal(t, fanout.Record{
-		Generation: 7, Cause: "test", Observed: epoch, Published: epoch, Finished: epoch.Add(2 * time.Second),
+		Generation: 7, Cause: "test", Observed: epoch, Published: epoch,
+		Answered: epoch.Add(2 * time.Second), Finished: epoch.Add(2 * time.Second),
 		Proxies: 3, Bytes: 211,
 	}, f.record(t))
 	require.InDelta(t, 2, sum(t, f.metrics, "lateen_event_to_last_ack_seconds"), 1e-9)
+}
+
+// What is held back on purpose is sent and answered later, and does not count as time that the
+// change took.
+func TestLastAckDoesNotCountWhatIsHeldBack(t *testing.T) {
+	f := newFixture(1)
+	a, b := f.connect(1), f.connect(1)
+	f.publish(7, 1)
+	f.clock.advance(time.Second)
+	a.Answered(7)
+	b.Answered(6)
+	f.clock.advance(time.Second)
+	b.Acknowledged(7) // nothing of it was held back
+	f.noRecord(t)
+	f.clock.advance(10 * time.Second)
+	a.Answered(7)
+	a.Acknowledged(7)
+
+	r := f.record(t)
+	require.Equal(t, epoch.Add(12*time.Second), r.Finished)
+	require.Equal(t, 2*time.Second, r.Elapsed())
+	require.InDelta(t, 2, sum(t, f.metrics, "lateen_event_to_last_ack_seconds"), 1e-9)
+}
+
+// A record that is answered waits for no later one.
+func TestAnsweredRecordDoesNotWaitForALaterOne(t *testing.T) {
+	f := newFixture(1)
+	a := f.connect(1)
+	f.publish(7, 1)
+	a.Answered(7)
+	f.clock.advance(time.Second)
+	f.publish(8, 1)
+	a.Answered(7)
+	f.clock.advance(time.Second)
+	a.Acknowledged(8)
+
+	require.Zero(t, f.record(t).Elapsed())
+	require.Equal(t, time.Second, f.record(t).Elapsed())
 }
 
 func TestGenerationIsThroughDespiteStragglers(t *testing.T) {

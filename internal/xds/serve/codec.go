@@ -30,6 +30,12 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 
 // Unmarshal is called for each message that was received.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	if m, ok := v.(*callMessage); ok {
+		if m.size = data.Len(); m.size > maxCallMessage {
+			return nil // call.RecvMsg refuses it
+		}
+		v = m.into
+	}
 	in, ok := v.(*incoming)
 	if !ok {
 		return c.proto.Unmarshal(data, v)

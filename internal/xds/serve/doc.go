@@ -5,7 +5,7 @@
 //	gRPC ──► the stream's goroutine: requests ──┐
 //	fanout.Hub's pool: pushes, ticks ───────────┴──► session ──► fanout.Frame ──► gRPC
 //
-// A stream has one goroutine, which reads. It and the Hub's take turns at the session (drive.go).
+// A stream has one goroutine, which reads. It and the Hub's take turns at the session (driveState).
 // The package may import observe, xds/resource, xds/session, xds/fanout and xds/admission. It knows
 // nothing of translation, of classes or of Istio's API.
 package serve

@@ -12,17 +12,20 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
-// Two goroutines drive a session: the stream's own for requests, and one of the Hub's for pushes
-// and ticks. Whoever holds stream.driving drives, sends included, so that responses leave in order.
-// A push does not wait for driving, because the other may be stuck in a send. It sets
-// stream.pushMissed, and whoever drives does the rest, or has the Hub push again when it stops
-// (stopDriving). A request does wait for a push that is stuck, and
-// with it, by HTTP/2's flow control, the client.
+// Who drives makes the session's steps and sends what they give, so that responses leave in order.
+// A push does not wait for another driver, which may be stuck in a send: what it came for is due
+// from then on (driveState). A request does wait for a push that is stuck, and with it, by HTTP/2's
+// flow control, the client.
 
-// request takes a request, and a push that found the session busy.
+// request takes a request, and does what is due.
 func (st *stream) request(r *request) error {
-	st.driving.Lock()
-	defer st.stopDriving()
+	st.driver.await()
+	defer st.stop()
+	return st.answer(r)
+}
+
+// answer takes a request, and does what is due. The caller drives.
+func (st *stream) answer(r *request) error {
 	asks := r.asks()
 	if asks {
 		if err := st.acquireSlot(st.grpc.Context()); err != nil {
@@ -37,9 +40,7 @@ func (st *stream) request(r *request) error {
 	}
 	now := st.server.options.Now()
 	expired := st.session.ExpiredNonces()
-	st.beginStep()
-	responses := st.session.Request(r.Request, now)
-	st.endStep()
+	responses := st.step(func() []session.Response { return st.session.Request(r.Request, now) })
 	r.release()
 	if more := st.session.ExpiredNonces() - expired; more > 0 {
 		st.server.instruments.xds.ExpiredNonces.Add(float64(more))
@@ -53,107 +54,109 @@ func (st *stream) request(r *request) error {
 			return err
 		}
 	}
-	if st.pushMissed.Load() {
-		return st.catchUp() // a client that never stops asking gets its pushes between its requests
+	if st.driver.now().due == 0 {
+		return nil
 	}
-	return nil
+	_, err := st.catchUp() // a client that never stops asking gets its pushes between its requests
+	return err
 }
 
-func (st *stream) beginStep() {
+// step has the session make a step, which Clients does not read meanwhile. A panic leaves it
+// readable.
+func (st *stream) step(of func() []session.Response) []session.Response {
 	st.mu.Lock()
-	st.inStep = true
+	defer st.mu.Unlock()
+	return of()
 }
 
-func (st *stream) endStep() {
-	st.inStep = false
-	st.mu.Unlock()
-}
+// stop ends the caller's turn to drive.
+func (st *stream) stop() { st.on(driverStops) }
 
-func (st *stream) beginSend(now time.Time) {
-	st.server.sendWatch.begin(st, now)
-	st.inSend = true
-}
-
-func (st *stream) endSend() {
-	st.inSend = false
-	st.server.sendWatch.end(st)
-}
-
-// stopDriving releases driving, and what a panic has left held, so that it ends this stream alone.
-// A push that found the session busy is made again: nobody else looks at it.
-func (st *stream) stopDriving() {
-	if st.inStep {
-		st.endStep()
-	}
-	if st.inSend {
-		st.endSend()
-	}
-	st.driving.Unlock()
-	if st.pushMissed.Load() {
+// on tells the driver what has happened, and the Hub what follows from it.
+func (st *stream) on(e event) {
+	switch st.driver.on(e) {
+	case pokes:
 		st.conn.Poke()
+	case yields:
+		st.conn.Yield()
 	}
 }
 
-// push is called by the Hub when the session may be behind, or its tick has fired.
-func (st *stream) push() {
-	if !st.driving.TryLock() {
-		st.pushMissed.Store(true)
-		if !st.driving.TryLock() {
-			return
-		}
+// push is called by the Hub when the session may be behind, or something is due. It reports whether
+// it found something to do.
+func (st *stream) push() (useful bool) {
+	if st.driver.on(pushComes) != drives {
+		return false
 	}
-	defer st.stopDriving()
+	defer st.stop()
 	defer func() {
 		if bug := recover(); bug != nil {
 			st.bug(bug)
 			st.cancel(errBug)
 		}
 	}()
-	if st.hasEnded {
-		return
-	}
-	if err := st.catchUp(); err != nil {
+	useful, err := st.catchUp()
+	if err != nil {
 		st.cancel(err) // ends the stream's own goroutine, which logs it
 	}
+	return useful
 }
 
-// catchUp brings the session to the newest state and the present time. The caller holds driving.
-func (st *stream) catchUp() error {
-	st.pushMissed.Store(false)
-	if p, ok := st.conn.Take(); ok {
-		began := st.server.options.Now()
-		metrics := &st.server.instruments.push
-		metrics.Queue.Observe(began.Sub(p.Offered).Seconds())
-		err := st.update(p, began)
-		metrics.Convergence.Observe(st.server.options.Now().Sub(p.Offered).Seconds())
-		if err != nil {
-			return err
+// catchUp brings the session to the newest state and the present time. It reports whether there was
+// a newer state, or something to send. The caller drives.
+func (st *stream) catchUp() (useful bool, err error) {
+	due := st.driver.take()
+	p, isBehind := st.conn.Take()
+	if isBehind {
+		if err = st.take(p); err != nil {
+			return true, err
 		}
 	}
-	if st.ticked.Swap(false) {
-		st.tickAt = time.Time{}
-		now := st.server.options.Now()
-		st.beginStep()
-		responses := st.session.Tick(now)
-		st.endStep()
-		if err := st.conclude(responses, now, false); err != nil {
-			return err
+	sent := 0
+	if due&dueTick != 0 {
+		if sent, err = st.ticked(); err != nil {
+			return true, err
 		}
 	}
-	return st.seal()
+	if due&dueSeal != 0 {
+		err = st.seal()
+	}
+	return isBehind || sent > 0 || due&dueSeal != 0, err
 }
 
-// update brings the session to a state. The caller holds driving.
+// take brings the session to the state of a push. The caller drives.
+func (st *stream) take(p fanout.Push) error {
+	began := st.server.options.Now()
+	metrics := &st.server.instruments.push
+	metrics.Queue.Observe(began.Sub(p.Offered).Seconds())
+	err := st.update(p, began)
+	metrics.Convergence.Observe(st.server.options.Now().Sub(p.Offered).Seconds())
+	return err
+}
+
+// ticked makes the step that the session wanted at this time, and returns how much it sends. The
+// caller drives.
+func (st *stream) ticked() (sent int, err error) {
+	st.tickAt = time.Time{}
+	now := st.server.options.Now()
+	responses := st.step(func() []session.Response { return st.session.Tick(now) })
+	st.earliestTick = time.Time{}
+	if len(responses) == 0 {
+		st.earliestTick = now.Add(emptyTickPause)
+	}
+	return len(responses), st.conclude(responses, now, false)
+}
+
+// update brings the session to a state. The caller drives.
 func (st *stream) update(p fanout.Push, now time.Time) error {
-	st.beginStep()
-	responses := st.session.Update(p.State, p.Overlay, now)
-	st.endStep()
+	responses := st.step(func() []session.Response { return st.session.Update(p.State, p.Overlay, now) })
 	return st.conclude(responses, now, false)
 }
 
 // conclude ends each step of the session: it records what is acknowledged, sets the timer, and
 // sends the responses.
 func (st *stream) conclude(responses []session.Response, began time.Time, refused bool) error {
+	st.conn.Answered(st.session.AnsweredGeneration())
 	st.conn.Acknowledged(st.session.AckedGeneration())
 	if refused {
 		st.conn.Refused(st.session.State().Generation())
@@ -166,47 +169,45 @@ func (st *stream) conclude(responses []session.Response, began time.Time, refuse
 	}
 	st.server.scratch.Return(responses)
 	if st.sealed && st.session.EndpointsAnswered() {
-		st.sealPending.Store(false)
+		st.on(sealDone)
 	}
 	return nil
 }
 
+// emptyTickPause is how long after a tick that sent nothing the next one comes at the earliest. So
+// a session that wants a tick at a time that is past, again and again, does not keep a CPU busy.
+const emptyTickPause = 10 * time.Millisecond
+
 // setTick has the Hub call push when the session wants a tick, or soon if that time is past.
 func (st *stream) setTick(now time.Time) {
 	at, ok := st.session.NextTick()
+	if ok {
+		at = st.notBefore(at)
+	}
 	switch {
 	case !ok && st.tickAt.IsZero(), ok && at.Equal(st.tickAt):
 	case !ok:
 		st.tick.Stop()
 	case st.tick == nil:
-		st.tick = time.AfterFunc(at.Sub(now), func() {
-			st.ticked.Store(true)
-			st.conn.Poke()
-		})
+		st.tick = time.AfterFunc(at.Sub(now), func() { st.on(tickFires) })
 	default:
 		st.tick.Reset(at.Sub(now))
 	}
 	st.tickAt = at
 }
 
+// notBefore returns when a tick comes that the session wants at a time.
+func (st *stream) notBefore(at time.Time) time.Time {
+	if at.Before(st.earliestTick) {
+		return st.earliestTick
+	}
+	return at
+}
+
 func (st *stream) send(r *session.Response, began time.Time) error {
 	in := st.server.instruments
 	before := st.server.options.Now()
-	st.beginSend(before)
-	err := st.awaitRoom()
-	size := 0
-	if err == nil {
-		st.out.prepare(len(r.Upserts))
-		own := st.session.Overlay()
-		st.out.Encode(st.protocol, r, &own)
-		size = st.out.Size
-		if st.isFirstOfType {
-			st.server.gate.Sent(&st.inFlight, size)
-		}
-		err = st.grpc.SendMsg(&st.out)
-		st.out.Release()
-	}
-	st.endSend()
+	size, err := st.transmit(r, before)
 	if err != nil {
 		in.sendFailed(r)
 		return err
@@ -219,13 +220,32 @@ func (st *stream) send(r *session.Response, began time.Time) error {
 	return nil
 }
 
+// transmit encodes a response and hands it to grpc-go, which may take as long as the client does.
+func (st *stream) transmit(r *session.Response, now time.Time) (size int, err error) {
+	st.server.sendWatch.begin(st, now)
+	defer st.server.sendWatch.end(st)
+	if err := st.awaitRoom(); err != nil {
+		return 0, err
+	}
+	st.out.prepare(len(r.Upserts))
+	own := st.session.Overlay()
+	st.out.Encode(st.protocol, r, &own)
+	size = st.out.Size
+	if st.isFirstOfType {
+		st.server.gate.Sent(&st.inFlight, size)
+	}
+	err = st.grpc.SendMsg(&st.out)
+	st.out.Release()
+	return size, err
+}
+
 // awaitRoom waits until the client has taken what was sent to it before. Meanwhile it gives its
 // slots to others.
 func (st *stream) awaitRoom() error {
 	if !st.out.queue.IsFull() {
 		return nil
 	}
-	st.conn.Yield()
+	st.on(sendStalls)
 	st.releaseSlot()
 	if st.isFirstOfType { // else this may be a push, and the gate is not its to leave
 		st.leaveGate()

@@ -127,12 +127,17 @@ func (f *fixture) publish(s resource.State) {
 }
 
 // delta opens a delta stream that asks for all clusters.
-func (f *fixture) delta(node *corev3.Node) deltaStream {
+func (f *fixture) delta(node *corev3.Node) deltaStream { return f.names(node) }
+
+// names opens a delta stream that asks for clusters by name, for all if there is no name.
+func (f *fixture) names(node *corev3.Node, names ...string) deltaStream {
 	ctx, cancel := context.WithCancel(f.t.Context())
 	s, err := f.client.DeltaAggregatedResources(ctx)
 	require.NoError(f.t, err)
 	d := deltaStream{f.t, s, cancel}
-	d.send(&discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: resource.Cluster.URL()})
+	d.send(&discoveryv3.DeltaDiscoveryRequest{
+		Node: node, TypeUrl: resource.Cluster.URL(), ResourceNamesSubscribe: names,
+	})
 	return d
 }
 

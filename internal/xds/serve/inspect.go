@@ -81,8 +81,8 @@ func (st *stream) inspect(ctx context.Context) error {
 // inspectBeside answers a tool that asks through a proxy's stream, as Istio's agent passes such
 // requests on. A refusal is an answer: it must not end the stream of the proxy.
 func (st *stream) inspectBeside(ctx context.Context) error {
-	st.driving.Lock()
-	defer st.stopDriving()
+	st.driver.await()
+	defer st.stop()
 	defer st.in.done()
 	r := st.in.request
 	err := st.answerInspection(ctx, r)

@@ -137,7 +137,7 @@ func TestPushDuringATool(t *testing.T) {
 				f.server.mu.Lock()
 				defer f.server.mu.Unlock()
 				for st := range f.server.streams {
-					return st.pushMissed.Load()
+					return st.driver.now().due == duePush
 				}
 				return false
 			})

@@ -19,10 +19,12 @@ type quotas struct {
 	metadata    admission.Quota[owner] // bytes
 	names       admission.Quota[owner] // that sessions keep beyond those of their classes
 	classes     admission.Rates[owner] // made
+	calls       admission.Quota[owner] // of further services, at a time
+	callRates   admission.Rates[owner] // of callers that are proven
 }
 
 // ownerLimits are what one owner may have.
-type ownerLimits struct{ streams, metadata, names, classes int }
+type ownerLimits struct{ streams, metadata, names, classes, calls, callRate int }
 
 const (
 	// A Pod has one Envoy, which has two streams while it reconnects.
@@ -54,11 +56,13 @@ type charge struct{ streams, metadata, names int }
 func (s *Server) limitsOf(o owner) (ownerLimits, bool) {
 	switch {
 	case o.identity.Pod != "":
-		return ownerLimits{podStreams, podMetadata, podNames, podClasses}, true
+		return ownerLimits{podStreams, podMetadata, podNames, podClasses, podCalls, podCallRate}, true
 	case o.isLocal(), s.limits.StreamsPerAddress < 0:
 		return ownerLimits{}, false
 	}
-	return ownerLimits{s.limits.StreamsPerAddress, addressMetadata, addressNames, addressClasses}, true
+	return ownerLimits{
+		s.limits.StreamsPerAddress, addressMetadata, addressNames, addressClasses, addressCalls, addressCallRate,
+	}, true
 }
 
 // admitConnection counts a connection with its address, and keeps it for Stop. It returns what

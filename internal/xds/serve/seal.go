@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
 // sealLimit is how long Stop waits for clients to read their seals. Clients that have not read them
@@ -19,31 +21,26 @@ func (s *Server) seal(ctx context.Context) {
 	defer cancel()
 	s.mu.Lock()
 	streams := slices.Collect(maps.Keys(s.streams))
-	for _, st := range streams {
-		st.sealPending.Store(true)
-	}
 	s.mu.Unlock()
 	for _, st := range streams {
-		st.conn.Poke()
+		st.on(sealAsked)
 	}
 	pollUntil(ctx, func() bool {
-		streams = slices.DeleteFunc(streams, func(st *stream) bool { return !st.sealPending.Load() })
+		streams = slices.DeleteFunc(streams, func(st *stream) bool { return !st.driver.now().sealing })
 		return len(streams) == 0
 	})
 }
 
-// seal sends what the session has to say before the stream ends. The caller holds driving.
+// seal sends what the session has to say before the stream ends. The caller drives.
 func (st *stream) seal() error {
-	if !st.sealPending.Load() || st.sealed {
+	if st.sealed {
 		return nil
 	}
 	st.sealed = true
 	now := st.server.options.Now()
-	st.beginStep()
-	responses := st.session.Seal(now)
-	st.endStep()
+	responses := st.step(func() []session.Response { return st.session.Seal(now) })
 	if len(responses) == 0 {
-		st.sealPending.Store(false)
+		st.on(sealDone)
 		return nil
 	}
 	return st.conclude(responses, now, false)

@@ -105,10 +105,10 @@ func TestStopDoesNotWaitForever(t *testing.T) {
 	f.server.mu.Lock()
 	st := slices.Collect(maps.Keys(f.server.streams))[0]
 	f.server.mu.Unlock()
-	st.driving.Lock() // as if a send were stuck
+	st.driver.await() // as if a send were stuck
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	f.server.seal(ctx)
-	require.True(t, st.sealPending.Load())
-	st.driving.Unlock()
+	require.True(t, st.driver.now().sealing)
+	st.stop()
 }

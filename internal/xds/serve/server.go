@@ -63,9 +63,11 @@ type Options struct {
 	// MakesClass reports whether nobody has yet the configuration that a node is to get. It may
 	// block as Registrar.Connect does. Nil means never.
 	MakesClass func(ctx context.Context, node *Node, id Identity) bool
-	// Register registers further services with the server; it may be nil. No limit of streams
-	// counts for them.
+	// Register registers further services with the server; it may be nil. Their calls have limits
+	// as streams have, and messages of 64 KiB at most.
 	Register func(grpc.ServiceRegistrar)
+	// Callers proves who calls them. Without it, every caller is anonymous.
+	Callers CallAuthenticator
 	// Inspector answers tools; nil if nobody does.
 	Inspector Inspector
 	// Credentials secure connections and prove who has opened them. Without them connections are in
@@ -81,8 +83,8 @@ type Limits struct {
 	// StreamsPerAddress limits the streams, and the connections, of one IP address that is not this
 	// machine's, as long as no Pod is proven. 0 means 2,048; below 0 such an address has no limits.
 	StreamsPerAddress int
-	// MemoryTight reports whether there is no memory for further streams, which then wait. It is
-	// called often, by one goroutine at a time. nil means never.
+	// MemoryTight reports whether there is no memory for further streams and calls, which then
+	// wait. It is called often, by two goroutines at a time. nil means never.
 	MemoryTight func() bool
 	// firstBytes of first responses may be in flight for all clients together; 0 is the gate's
 	// default.
@@ -167,6 +169,9 @@ type Server struct {
 	logLimit      observe.LogLimit
 	quotas        quotas
 	shares        *admission.Shares[owner]
+	callLimiter   *admission.StreamLimiter
+	callShares    *admission.Shares[owner] // of calls whose caller is not known yet
+	callPlaces    *admission.Shares[owner] // of the others
 	conns         openConns
 	grpc          *grpc.Server
 	draining      chan struct{} // closed when streams should end
@@ -190,27 +195,27 @@ func New(o Options) *Server {
 		streams:       map[*stream]struct{}{},
 	}
 	s.shares = admission.NewShares[owner](s.streamLimiter, s.gate)
+	s.callLimiter = admission.NewStreamLimiter(0, o.Limits.MemoryTight, o.Now())
+	s.callShares = admission.NewShares[owner](s.callLimiter, s.gate)
+	s.callPlaces = admission.NewPlaces[owner](podPlaces)
 	s.sendWatch = newWatch(s.limits.Write, o.Now)
 	s.endings = newEndings(o.Now)
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
 	s.grpc = grpc.NewServer(s.grpcOptions()...)
 	s.register()
 	if o.Register != nil {
-		o.Register(s.grpc)
+		o.Register(limitedServices{s})
 	}
 	return s
 }
 
-// register registers aggregated discovery. Its handlers call serve without the generated methods,
-// which would stand on the stack of each stream.
+// register registers aggregated discovery. Its handlers are not the generated methods, which would
+// stand on the stack of each stream.
 func (s *Server) register() {
-	handler := func(p session.Protocol) grpc.StreamHandler {
-		return func(_ any, g grpc.ServerStream) error { return s.serve(g, p) }
-	}
 	both := grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
 	whole, delta := both, both
-	whole.StreamName, whole.Handler = "StreamAggregatedResources", handler(session.StateOfTheWorld)
-	delta.StreamName, delta.Handler = "DeltaAggregatedResources", handler(session.Delta)
+	whole.StreamName, whole.Handler = "StreamAggregatedResources", s.handler(session.StateOfTheWorld)
+	delta.StreamName, delta.Handler = "DeltaAggregatedResources", s.handler(session.Delta)
 	desc := discoveryv3.AggregatedDiscoveryService_ServiceDesc
 	desc.Streams = []grpc.StreamDesc{whole, delta}
 	s.grpc.RegisterService(&desc, s)

@@ -305,17 +305,11 @@ func TestBugEndsOneStreamOnly(t *testing.T) {
 // a session that failed.
 func TestBugLeavesTheStreamReadable(t *testing.T) {
 	st := &stream{server: newFixture(t).server}
-	for _, begin := range []func(){st.beginStep, func() { st.beginSend(time.Now()) }} {
-		require.Panics(t, func() {
-			st.driving.Lock()
-			defer st.stopDriving()
-			begin()
-			panic("bug")
-		})
-		require.True(t, st.mu.TryLock())
-		st.mu.Unlock()
-		st.server.sendWatch.mu.Lock()
-		require.Nil(t, st.server.sendWatch.first)
-		st.server.sendWatch.mu.Unlock()
-	}
+	require.Panics(t, func() { st.step(func() []session.Response { panic("bug") }) })
+	require.True(t, st.mu.TryLock())
+	st.mu.Unlock()
+	require.Panics(t, func() { _, _ = st.transmit(nil, time.Now()) })
+	st.server.sendWatch.mu.Lock()
+	require.Nil(t, st.server.sendWatch.first)
+	st.server.sendWatch.mu.Unlock()
 }

@@ -11,7 +11,7 @@ import (
 // requests alone, however many clients connect at once or ask without end.
 
 // acquireSlot waits for a slot, unless the stream has one. It returns the cause if ctx ends before.
-// The caller holds driving, or the stream has not begun.
+// The caller drives.
 func (st *stream) acquireSlot(ctx context.Context) error {
 	if st.hasSlot {
 		return nil

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -31,18 +30,13 @@ type stream struct {
 	in            incoming // the request that is being read
 	conn          *fanout.Conn
 	session       *session.Session
-	driving       sync.Mutex         // held while the session makes a step and its responses are sent, see drive.go
+	driver        driver             // who drives the session, and what is due
 	mu            sync.Mutex         // held while the session makes a step, since Clients reads it
-	pushMissed    atomic.Bool        // a push found the session busy
-	ticked        atomic.Bool        // tick has fired
-	sealPending   atomic.Bool        // the server waits for the stream to seal, see seal.go
 	sealed        bool               // the session was told to seal
-	hasEnded      bool               // the stream has ended
 	hasSlot       bool               // it holds one of Server.requestSlots
 	isFirstOfType bool               // the first response of its type is being sent
-	inStep        bool               // who drives holds mu
-	inSend        bool               // who drives is in a send that sendWatch knows
 	tickAt        time.Time          // when tick fires; zero if it does not
+	earliestTick  time.Time          // when it may fire at the earliest
 	inFlight      admission.InFlight // the gate's
 	out           outgoing           // the response that is being sent
 	sending       sending            // sendWatch's
@@ -83,27 +77,29 @@ func withCancel(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	return context.WithValue(ctx, cancelKey{}, cancel), nil
 }
 
-// serve is the life of one stream. Below it the stream waits for requests, most of its life, so all
-// else is in functions of their own, which are not inlined: Go shrinks a stack of 16 KiB if less
-// than 3.3 KB of it are in use, and grpc-go takes 3.0 of them.
-func (s *Server) serve(g grpc.ServerStream, p session.Protocol) (err error) {
-	st, err := s.newStream(g, p)
-	if err != nil {
-		return err
-	}
-	defer st.recovered(&err)
-	defer st.leave()
-	if err = st.open(); err != nil || st.conn == nil {
-		return err
-	}
-	for err == nil {
-		if err = g.RecvMsg(&st.in); err != nil {
-			err = ignoreEnd(err)
-			break
+// handler returns the life of a protocol's streams. Below it the stream waits for requests, most of
+// its life, so all else is in functions of their own, which are not inlined: Go shrinks a stack of
+// 16 KiB if less than 3.3 KB of it are in use, and grpc-go takes 3.0 of them. For the same reason
+// there is no function between grpc-go and this one, and one defer.
+func (s *Server) handler(p session.Protocol) grpc.StreamHandler {
+	return func(_ any, g grpc.ServerStream) (err error) {
+		st, err := s.newStream(g, p)
+		if err != nil {
+			return err
 		}
-		err = st.received()
+		defer st.end(&err)
+		if err = st.open(); err != nil || st.conn == nil {
+			return err
+		}
+		for err == nil {
+			if err = g.RecvMsg(&st.in); err != nil {
+				err = ignoreEnd(err)
+				break
+			}
+			err = st.received()
+		}
+		return st.ended(err)
 	}
-	return st.ended(err)
 }
 
 // newStream makes the stream of a call, which nothing knows yet.
@@ -122,19 +118,28 @@ func (s *Server) newStream(g grpc.ServerStream, p session.Protocol) (*stream, er
 	return st, nil
 }
 
-// recovered has a bug end this stream alone.
+// end ends the stream. It has a bug end this stream alone.
 //
 //go:noinline
-func (st *stream) recovered(err *error) {
+func (st *stream) end(err *error) {
+	defer func() {
+		if bug := recover(); bug != nil {
+			*err = st.broken(bug)
+		}
+	}()
 	if bug := recover(); bug != nil {
-		st.bug(bug)
-		*err = status.Error(codes.Internal, errBug.Error())
+		*err = st.broken(bug)
 	}
+	st.leave()
+}
+
+// broken returns the error with which a bug ends the stream.
+func (st *stream) broken(bug any) error {
+	st.bug(bug)
+	return status.Error(codes.Internal, errBug.Error())
 }
 
 // leave ends what the stream shares with others.
-//
-//go:noinline
 func (st *stream) leave() {
 	defer st.release()
 	if st.conn != nil {
@@ -257,8 +262,10 @@ func ignoreEnd(err error) error {
 	return err
 }
 
-// begin makes the session and answers the first request.
+// begin makes the session and answers the first request. The stream drives from its beginning until
+// the Hub knows push, so that nothing is asked of the Hub before.
 func (st *stream) begin() error {
+	defer st.stop()
 	st.session = session.New(st.sessionOptions())
 	st.server.instruments.connected(st.node).Inc()
 	st.log().Info("proxy connected", "address", st.address, "identity", st.owner.identity,
@@ -269,19 +276,14 @@ func (st *stream) begin() error {
 	}
 	st.server.add(st)
 	st.server.endings.add(st)
-	err := st.request(st.in.request)
+	err := st.answer(st.in.request)
 	st.in.done()
 	st.conn.Start(st.push)
-	if st.ticked.Load() || st.sealPending.Load() { // which came before push was known to the Hub
-		st.conn.Poke()
-	}
 	return err
 }
 
 // start brings the session to the state with which it was registered.
 func (st *stream) start() error {
-	st.driving.Lock()
-	defer st.stopDriving()
 	if p, ok := st.conn.Take(); ok {
 		return st.update(p, st.server.options.Now())
 	}
@@ -323,14 +325,12 @@ const (
 // disconnect ends what the stream shares with others, and waits for a push that is under way.
 func (st *stream) disconnect() {
 	st.cancel(errEnded)
-	st.driving.Lock()
-	defer st.driving.Unlock()
-	st.hasEnded = true
+	st.driver.await()
+	defer st.driver.on(streamEnds)
 	st.out.queue.Close()
 	st.server.gate.Answered(&st.inFlight)
 	st.server.remove(st)
 	st.server.endings.remove(st)
-	st.sealPending.Store(false) // Server.seal sets it only for registered streams
 	st.conn.Close()
 	if st.tick != nil {
 		st.tick.Stop()

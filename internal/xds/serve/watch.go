@@ -90,9 +90,7 @@ func (w *sendWatch) look() {
 		}
 		if age >= stallAfter && !st.sending.stalled {
 			st.sending.stalled = true
-			if st.conn != nil { // nil for a tool's stream
-				st.conn.Yield()
-			}
+			st.on(sendStalls)
 		}
 	}
 	if w.first != nil {

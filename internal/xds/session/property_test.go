@@ -281,8 +281,8 @@ func (m *mesh) verify() {
 			}
 		}
 	}
-	if s.AckedGeneration() != m.generation {
-		m.t.Fatalf("acked %d of %d", s.AckedGeneration(), m.generation)
+	if s.AckedGeneration() != m.generation || s.AnsweredGeneration() != m.generation {
+		m.t.Fatalf("acked %d, answered %d of %d", s.AckedGeneration(), s.AnsweredGeneration(), m.generation)
 	}
 	summary := c.envoy.Summary()
 	for name := range summary.WarmingListeners {

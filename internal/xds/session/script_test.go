@@ -325,8 +325,12 @@ func (s *scripted) sync() string {
 	if n := s.session.ExpiredNonces(); n > 0 {
 		expired = fmt.Sprintf(" expired=%d", n)
 	}
-	return fmt.Sprintf("sync=%t acked=%d exceptions=%d tick=%s%s\n",
-		s.session.InSync(), s.session.AckedGeneration(), s.session.Exceptions(), next, expired)
+	answered := ""
+	if g := s.session.AnsweredGeneration(); g != s.session.AckedGeneration() {
+		answered = fmt.Sprintf(" answered=%d", g)
+	}
+	return fmt.Sprintf("sync=%t acked=%d%s exceptions=%d tick=%s%s\n",
+		s.session.InSync(), s.session.AckedGeneration(), answered, s.session.Exceptions(), next, expired)
 }
 
 func typeOf(t *testing.T, short string) resource.Type {

@@ -105,8 +105,8 @@ type Session struct {
 	// the last one (P11).
 	warming warming
 
-	ackedGeneration uint64
-	expiredNonces   uint64
+	ackedGeneration, answeredGeneration uint64
+	expiredNonces                       uint64
 
 	types [firstRare]typeState // of the types that every client asks for, see rare.go
 }

@@ -98,6 +98,10 @@ func (s *Session) InSync() bool {
 // answered when the client has accepted the rest; Status reports it.
 func (s *Session) AckedGeneration() uint64 { return s.ackedGeneration }
 
+// AnsweredGeneration returns the newest generation of which the client has answered every response
+// but those that are held back on purpose, such as removals. It is AckedGeneration or newer.
+func (s *Session) AnsweredGeneration() uint64 { return s.answeredGeneration }
+
 // ExpiredNonces counts requests that answer a response which is not outstanding: it was answered
 // before, or belongs to another stream. They do no harm; many of them are a sign of a client with a
 // bug.
@@ -124,7 +128,7 @@ func timeOf(nanoseconds int64) time.Time {
 // updateDerived updates what is derived from the types: what is idle, and what the client has
 // acknowledged.
 func (s *Session) updateDerived(now time.Time) {
-	acked := s.state.Generation()
+	acked, answered := s.state.Generation(), s.state.Generation()
 	removals := false
 	s.pacedUntil = time.Time{}
 	for t := range resource.NumTypes {
@@ -140,13 +144,16 @@ func (s *Session) updateDerived(now time.Time) {
 			if ts.behindSince != 0 {
 				acked = min(acked, ts.behindSince-1)
 			}
+			if due {
+				answered = min(answered, ts.behindSince-1)
+			}
 			if ts.isIdle(due, later) {
 				s.idle.add(t)
 			}
 		}
 		if s.awaitsAnswer.has(t) {
 			for _, r := range ts.unanswered {
-				acked = min(acked, r.generation-1)
+				acked, answered = min(acked, r.generation-1), min(answered, r.generation-1)
 			}
 		}
 	}
@@ -155,6 +162,7 @@ func (s *Session) updateDerived(now time.Time) {
 	}
 	if s.hasSubscribed {
 		s.ackedGeneration = max(s.ackedGeneration, acked)
+		s.answeredGeneration = max(s.answeredGeneration, answered)
 	}
 }
 

@@ -171,7 +171,7 @@ func (m *mesh) large() {
 	routes := make([]*networking.HTTPRoute, 10000)
 	for i := range routes {
 		routes[i] = &networking.HTTPRoute{Name: fmt.Sprintf("route-%d", i), Match: []*networking.HTTPMatchRequest{{
-			Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: fmt.Sprintf("/%d", i)}},
+			Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: fmt.Sprintf("/%05d", i)}},
 		}}}
 	}
 	m.virtualService("web-6", routes)

@@ -57,6 +57,38 @@ func TestAccessLogsReachTheirProviders(t *testing.T) {
 	m.Await("records of OpenTelemetry", func() bool { return received.has("otel /logged 200 ann") })
 }
 
+// TestAccessLogsSayWhyARouteIsClosed: strangers at a gateway are not told in the body.
+func TestAccessLogsSayWhyARouteIsClosed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "log")
+	m := livemesh.Start(t, meshWithLogs("[file]", fmt.Sprintf(`
+- name: file
+  envoyFileAccessLog:
+    path: %s
+    logFormat: {labels: {path: "%%REQ(:PATH)%%", cluster: "%%METADATA(ROUTE:lateen:closed)%%"}}
+`, file))+livemesh.File("base.yaml",
+		livemesh.GatewayPod(8080), livemesh.NewEcho("web", "v1"), livemesh.Service("web", "http:80:8080"),
+		livemesh.Object("Gateway public", `
+selector: {istio: ingress}
+servers: [{port: {number: 8080, name: http, protocol: HTTP}, hosts: [closed.test]}]
+`), livemesh.Object("VirtualService closed", `
+hosts: [closed.test]
+gateways: [public]
+http:
+- match: [{uri: {prefix: /closed}, headers: {x-secret: {regex: "("}}}]
+  route: [{destination: {host: web}}]
+- route: [{destination: {host: web}}]
+`)))
+	for path, status := range map[string]int{"/closed": 503, "/open": 200} {
+		requireStatus(t, status, m.Gateway("istio-ingress", 8080).Get(path, livemesh.Host("closed.test")))
+	}
+	m.Await("lines of both requests", func() bool {
+		lines := pathsIn(t, file)
+		return slices.Contains(lines, "/open ") && slices.ContainsFunc(lines, func(line string) bool {
+			return strings.HasPrefix(line, "/closed ") && strings.Contains(line, `headers["x-secret"].regex`)
+		})
+	})
+}
+
 // TestLogsGoToTheMeshsAccessLogService is enableEnvoyAccessLogService, from before there were
 // providers.
 func TestLogsGoToTheMeshsAccessLogService(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"strings"
 	"testing"
@@ -24,6 +25,9 @@ func TestPoliciesDecideAsDocumented(t *testing.T) {
 		Workloads: netip.MustParsePrefix("127.0.0.1/8"),
 		Do: func(r policytable.Request) (int, string) {
 			status, shown := request(m, r)
+			if status == http.StatusBadRequest { // no filter has seen it
+				return status, shown
+			}
 			return status, shown + "\n" + why.request(r, status)
 		},
 		Connects: func(caller, server string, port int) bool {
@@ -40,7 +44,9 @@ func TestPoliciesDecideAsDocumented(t *testing.T) {
 	m = livemesh.StartWith(t, options, livemesh.File("base.yaml", servers...)+
 		livemesh.File("callers.yaml", livemesh.NewEcho("client", "v1"), livemesh.NewEcho("far", "v1").In("other"))+
 		livemesh.File("policies.yaml", strings.Join(w.Manifests(), "")))
-	m.RequireNoProblems()
+	for _, p := range m.Problems() {
+		require.Contains(t, p.String(), "matches nothing", "only values that the table shows to match nothing are told")
+	}
 	why = newExplainer(t, m)
 	w.Run(t)
 }
@@ -60,7 +66,10 @@ func request(m *livemesh.Mesh, r policytable.Request) (status int, shown string)
 		client = m.Client("other/far-v1")
 	case policytable.Plain:
 		client, base = m.Gateway(r.Server+"-v1", policytable.HTTPPort), ""
-		options = append([]livemesh.Option{livemesh.Host(r.Server)}, options...)
+		if r.HTTP2 {
+			client = m.ClearHTTP2(r.Server+"-v1", policytable.HTTPPort)
+		}
+		options = append([]livemesh.Option{livemesh.Host(r.Server), livemesh.RawPath(r.Path)}, options...)
 	}
 	a := client.Get(base+r.Path, options...)
 	return a.Status, a.String()

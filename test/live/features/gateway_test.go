@@ -131,6 +131,25 @@ http:
 		require.Equal(t, "https://secure.test/path?q=1", a.Header.Get("location"))
 		requireVersion(t, "v1", get("base.test", "/"))
 	})
+	m.Run("a route that is not in force", livemesh.File("gw.yaml",
+		livemesh.Object("Gateway closed", `
+selector: {istio: ingress}
+servers:
+- port: {number: 8080, name: http, protocol: HTTP}
+  hosts: [closed.test]
+`),
+		livemesh.Object("VirtualService closed", `
+hosts: [closed.test]
+gateways: [closed]
+http:
+- match: [{headers: {x-secret: {regex: "("}}}]
+  route: [{destination: {host: web}}]
+`),
+	), func(t *testing.T, m *livemesh.Mesh) {
+		a := get("closed.test", "/")
+		requireStatus(t, 503, a)
+		require.Equal(t, "This route is not in force: its object's status says why\n", a.Body, "to strangers")
+	})
 	m.Run("ports of a Service that says nothing about them", livemesh.File("gw.yaml",
 		strings.Replace(livemesh.Selecting("default", "as-it-is", "istio: ingress", "http:8081:8080"),
 			"metadata: {", `metadata: {labels: {experimental.istio.io/disable-gateway-port-translation: "true"}, `, 1),

@@ -75,7 +75,8 @@ func TestGatewaysServeTLS(t *testing.T) {
 		requireVersion(t, "v2", b)
 		require.Equal(t, two.Serial, serial(b))
 		require.Error(t, client.Get("https://three.test/").Err)
-		requireStatus(t, 404, client.Get("https://one.test/", livemesh.Host("two.test")))
+		requireStatus(t, 421, client.Get("https://one.test/", livemesh.Host("two.test")))
+		requireStatus(t, 404, client.Get("https://one.test/", livemesh.Host("nobody.test")))
 		require.Error(t, m.Gateway("istio-ingress", 8443).Get("/", livemesh.Host("one.test")).Err, "in plaintext")
 	})
 	m.Run("httpsRedirect on a server of HTTPS changes nothing", livemesh.File("redirect.yaml",

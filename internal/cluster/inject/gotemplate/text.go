@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/lateen-mesh/lateen/internal/source/untrusted"
 )
 
 // Library returns the functions of sprig that templates of Pods use, under sprig's names and with
@@ -92,7 +94,7 @@ func formatFunctions() Funcs {
 }
 
 func fromYAML(s string) (value any, err error) {
-	err = yaml.Unmarshal([]byte(s), &value)
+	err = untrusted.Pod().YAML(s, &value)
 	return value, err
 }
 
