@@ -29,6 +29,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/dir"
 	"github.com/lateen-mesh/lateen/internal/source/kube"
+	"github.com/lateen-mesh/lateen/internal/source/mirror"
 )
 
 // The exit codes of lateen analyze, beside those of all commands.
@@ -160,7 +161,7 @@ func directoryOptions(path, rootNamespace string, log *slog.Logger) (app.Options
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
 		return o, fmt.Errorf("%s: %w", path, errNoDirectory)
 	}
-	o.Source = dir.New(dir.Options{Path: path, Logger: log})
+	o.Source = mirror.New(dir.New(dir.Options{Path: path, Logger: log}))
 	return o, nil
 }
 

@@ -215,7 +215,7 @@ func (w *whole) lookAtUnread(problems []source.Problem) {
 	w.unread = map[string]bool{}
 	for _, p := range problems {
 		switch p.Object.Kind.Name() {
-		case "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "CronJob":
+		case "ReplicaSet", "ReplicationController", "CronJob":
 			w.unread[p.Object.Namespace] = true
 		}
 	}

@@ -22,6 +22,11 @@ kind: DaemonSet
 metadata: {name: log, namespace: default}
 spec: {selector: {matchLabels: {app: log}}, template: {metadata: {labels: {app: log}}}}
 `
+	aCronJob = `
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: log, namespace: default}
+`
 	aGatewayService = `
 apiVersion: v1
 kind: Service
@@ -79,8 +84,9 @@ func TestAnalyzeTellsWhatSelectsNothing(t *testing.T) {
 			`AuthorizationPolicy istio-system/p: spec.selector.matchLabels = "app=none": selects no workload`},
 		{"one of all namespaces", []string{aDeployment, policyFor("istio-system", "gw")}, 0, ""},
 		{"no workloads at all", []string{aService, sidecarFor("none")}, 0, ""},
-		{"workloads that are not read", []string{aDaemonSet, aDeployment, sidecarFor("log")}, exitWarnings,
+		{"workloads that are not read", []string{aCronJob, aDeployment, sidecarFor("log")}, exitWarnings,
 			"0 errors, 1 warning\n"},
+		{"a DaemonSet", []string{aDaemonSet, aDeployment, sidecarFor("log")}, 0, ""},
 		{"a StatefulSet", []string{aSet, sidecarFor("db")}, 0, ""},
 		{"no pod of a StatefulSet", []string{aSet, sidecarFor("none")}, exitWarnings,
 			`"app=none": selects no workload`},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -212,6 +213,10 @@ func templateOf(object metav1.Object) *corev1.PodTemplateSpec {
 	case *appsv1.Deployment:
 		return &o.Spec.Template
 	case *appsv1.StatefulSet:
+		return &o.Spec.Template
+	case *appsv1.DaemonSet:
+		return &o.Spec.Template
+	case *batchv1.Job:
 		return &o.Spec.Template
 	}
 	return nil

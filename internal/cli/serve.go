@@ -17,6 +17,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/observe/memory"
 	"github.com/lateen-mesh/lateen/internal/source/dir"
+	"github.com/lateen-mesh/lateen/internal/source/mirror"
 )
 
 // defaultDrain is Istio's default of --drain-time-s of proxies.
@@ -154,7 +155,7 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 		if err := requireManifests(o.configDir, o.stateDir); err != nil {
 			return err
 		}
-		p.Source = dir.New(dir.Options{Path: o.configDir, StateDir: o.stateDir, Logger: log})
+		p.Source = mirror.New(dir.New(dir.Options{Path: o.configDir, StateDir: o.stateDir, Logger: log}))
 	} else if err := o.cluster.source(&p); err != nil {
 		return err
 	}

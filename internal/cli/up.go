@@ -26,6 +26,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/dir"
+	"github.com/lateen-mesh/lateen/internal/source/mirror"
 )
 
 type upOptions struct {
@@ -93,8 +94,8 @@ it started.`,
 		&o.timeout, "timeout", 2*time.Minute, "with --check: how long to wait until the mesh is in sync",
 	)
 	cmd.Flags().DurationVar(
-		&o.drain, "drain", 0, "how long at most a replica that goes away serves the requests and connections that "+
-			"it still has, once every proxy knows that it goes (default 5s)",
+		&o.drain, "drain", 5*time.Second, "how long at most a replica that goes away serves the requests and "+
+			"connections that it still has, once every proxy knows that it goes",
 	)
 	cmd.Flags().BoolVar(
 		&o.separate, "separate-control-plane", false, "run the control plane as a process of its own, which is "+
@@ -278,7 +279,7 @@ func (m *mesh) assemble(r local.Options, settings config.Config) error {
 		r.ControlPlane = separate.companion(r.Self)
 	}
 	manifests := dir.New(dir.Options{Path: m.o.dir, StateDir: filepath.Join(m.o.stateDir, "manifests"), Logger: m.log})
-	if m.runtime, err = local.New(manifests, r); err != nil {
+	if m.runtime, err = local.New(mirror.New(manifests), r); err != nil {
 		return err
 	}
 	if m.o.separate {

@@ -25,6 +25,7 @@ type rollout struct {
 	replicas int
 	surge    int // how many pods more than replicas there may be during an update
 	recreate bool
+	keepOld  bool   // a pod of an old template stays until somebody deletes it
 	hash     string // of the wanted template
 	have     []replica
 }
@@ -65,6 +66,9 @@ func planRollout(r rollout) (start int, stop []replica) {
 		default:
 			old = append(old, p)
 		}
+	}
+	if r.keepOld {
+		current, old = append(current, old...), nil
 	}
 	if r.recreate && len(old) > 0 {
 		return 0, old

@@ -1,6 +1,6 @@
-// Package local is the kubelet of a laptop: it runs the Deployments, StatefulSets and Pods of a
-// source as processes on loopback addresses, each with an Envoy of its own, without root, Docker
-// or Kubernetes.
+// Package local is the kubelet of a laptop: it runs the Deployments, StatefulSets, DaemonSets, Jobs
+// and Pods of a source as processes on loopback addresses, each with an Envoy of its own, without
+// root, Docker or Kubernetes.
 //
 //	directory ──► Runtime ──► pipeline           objects pass through; Pods and EndpointSlices are
 //	                 │                           added as an API server would deliver them

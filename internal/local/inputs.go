@@ -7,6 +7,7 @@ import (
 
 	networkingv1beta1 "istio.io/client-go/pkg/apis/networking/v1beta1"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -26,6 +27,8 @@ type declared[T any] struct {
 type inputs struct {
 	deployments  map[source.Key]declared[*appsv1.Deployment]
 	statefulSets map[source.Key]declared[*appsv1.StatefulSet]
+	daemonSets   map[source.Key]declared[*appsv1.DaemonSet]
+	jobs         map[source.Key]declared[*batchv1.Job]
 	pods         map[source.Key]declared[*corev1.Pod]
 	namespaces   map[string]*corev1.Namespace
 	accounts     map[source.Key]bool
@@ -42,6 +45,8 @@ func newInputs() *inputs {
 	return &inputs{
 		deployments:    map[source.Key]declared[*appsv1.Deployment]{},
 		statefulSets:   map[source.Key]declared[*appsv1.StatefulSet]{},
+		daemonSets:     map[source.Key]declared[*appsv1.DaemonSet]{},
+		jobs:           map[source.Key]declared[*batchv1.Job]{},
 		pods:           map[source.Key]declared[*corev1.Pod]{},
 		namespaces:     map[string]*corev1.Namespace{},
 		accounts:       map[source.Key]bool{},
@@ -73,6 +78,10 @@ func (in *inputs) apply(c source.Change) (own bool) {
 		declare(in.deployments, c)
 	case kinds.StatefulSet:
 		declare(in.statefulSets, c)
+	case kinds.DaemonSet:
+		declare(in.daemonSets, c)
+	case kinds.Job:
+		declare(in.jobs, c)
 	case kinds.Pod:
 		declare(in.pods, c)
 		return true
@@ -101,6 +110,8 @@ func (in *inputs) apply(c source.Change) (own bool) {
 func (in *inputs) move(p source.Place) {
 	relocate(in.deployments, p)
 	relocate(in.statefulSets, p)
+	relocate(in.daemonSets, p)
+	relocate(in.jobs, p)
 	relocate(in.pods, p)
 	if _, ok := in.serviceOrigins[p.Key]; ok {
 		in.serviceOrigins[p.Key] = p.Origin

@@ -184,96 +184,6 @@ func (l *loop) round(ctx context.Context, out source.Event) {
 	l.runtime.publish(l.snapshot(now))
 }
 
-// plan makes new pods, and marks and returns those that must terminate.
-func (l *loop) plan(now time.Time) (leaving []*pod) {
-	mark := func(p *pod) {
-		if p.terminating == nil {
-			at := metav1.NewTime(now)
-			p.terminating = &at
-			leaving = append(leaving, p)
-		}
-	}
-	wanted := map[source.Key]bool{}
-	for _, o := range l.in.owners() {
-		wanted[o.key] = true
-		switch o.key.Kind {
-		case kinds.Deployment:
-			l.planDeployment(o, now, mark)
-		case kinds.StatefulSet:
-			l.planStatefulSet(o, now, mark)
-		default:
-			l.planPod(o, now, mark)
-		}
-	}
-	for _, p := range l.sortedPods() {
-		if !wanted[p.owner] {
-			mark(p)
-		}
-	}
-	return leaving
-}
-
-func (l *loop) planDeployment(o owner, now time.Time, mark func(*pod)) {
-	plan := rolloutOf(l.in.deployments[o.key].object)
-	have, byReplica := l.replicasOf(o.key, now)
-	plan.have = have
-	start, stop := planRollout(plan)
-	for _, r := range stop {
-		mark(byReplica[r])
-	}
-	for ordinal := 0; start > 0; ordinal++ {
-		p := newPod(o, ordinal, l.in.namespaces[o.key.Namespace], now)
-		if l.pods[p.key()] == nil {
-			l.pods[p.key()] = p
-			start--
-		}
-	}
-}
-
-// planStatefulSet starts and stops pods with stable names. A name that another pod has is waited
-// for.
-func (l *loop) planStatefulSet(o owner, now time.Time, mark func(*pod)) {
-	plan := membersOf(l.in.statefulSets[o.key].object, o.hash)
-	have, byReplica := l.replicasOf(o.key, now)
-	plan.have = have
-	start, stop := planMembers(plan)
-	for _, r := range stop {
-		mark(byReplica[r])
-	}
-	for _, ordinal := range start {
-		p := newPod(o, ordinal, l.in.namespaces[o.key.Namespace], now)
-		if l.pods[p.key()] == nil {
-			l.pods[p.key()] = p
-		}
-	}
-}
-
-// replicasOf returns what there is of an owner's pods.
-func (l *loop) replicasOf(key source.Key, now time.Time) (have []replica, pods map[replica]*pod) {
-	pods = map[replica]*pod{}
-	for _, p := range l.sortedPods() {
-		if p.owner == key {
-			ready := p.isReady() && len(l.closed(p, now)) == 0
-			r := replica{ordinal: p.ordinal, hash: p.hash, ready: ready, terminating: p.terminating != nil}
-			pods[r] = p
-			have = append(have, r)
-		}
-	}
-	return have, pods
-}
-
-// planPod keeps one pod for a Pod object. A changed one is replaced when the old one has ended,
-// since both have the same name.
-func (l *loop) planPod(o owner, now time.Time, mark func(*pod)) {
-	p := l.pods[o.key]
-	switch {
-	case p == nil:
-		l.pods[o.key] = newPod(o, 0, l.in.namespaces[o.key.Namespace], now)
-	case p.owner == o.key && p.hash != o.hash:
-		mark(p)
-	}
-}
-
 func (l *loop) sortedPods() []*pod {
 	return slices.SortedFunc(maps.Values(l.pods), func(a, b *pod) int { return a.key().Compare(b.key()) })
 }
@@ -296,7 +206,7 @@ func (l *loop) terminate(p *pod) {
 		return
 	}
 	l.notify(Notice{Pod: p.name(), Text: "leaving"})
-	p.worker.terminate <- p.served
+	p.worker.terminate <- p.served && !p.completed() // whether others may still call it
 }
 
 func (l *loop) wakeAt(t time.Time) {

@@ -240,13 +240,19 @@ func (l *loop) problemsOf(o owner) []source.Problem {
 		})
 	}
 	var out []source.Problem
-	for _, f := range problems {
-		out = append(out, source.Problem{
-			Severity: f.severity, Object: o.key, Origin: o.origin, Path: o.path + "." + f.path, Value: f.value,
-			Message: f.message, Want: f.want,
-		})
+	add := func(path string, problems []specProblem) {
+		for _, f := range problems {
+			out = append(out, source.Problem{
+				Severity: f.severity, Object: o.key, Origin: o.origin, Path: path + "." + f.path, Value: f.value,
+				Message: f.message, Want: f.want,
+			})
+		}
 	}
-	if o.hasTemplate() && !o.selectorMatches() {
+	add(o.path, problems)
+	if job := l.in.jobs[o.key].object; job != nil {
+		add("spec", problemsOfJob(job))
+	}
+	if o.mustSelect() && !o.selectorMatches() {
 		out = append(out, source.Problem{
 			Severity: source.Warning, Object: o.key, Origin: o.origin, Path: "spec.selector",
 			Message: "does not match the labels of spec.template; a cluster would refuse the " + o.key.Kind.Name(),

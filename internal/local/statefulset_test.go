@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -104,7 +105,7 @@ func statefulSet(name string, replicas int32) source.Change {
 func TestStatefulSetsPodsHaveStableNames(t *testing.T) {
 	headless := service("db")
 	headless.Object.(*corev1.Service).Spec.ClusterIP = corev1.ClusterIPNone
-	m := run(t, Options{}, headless, statefulSet("db", 2))
+	m := run(t, Options{SettleTimeout: time.Millisecond}, headless, statefulSet("db", 2))
 	running := func(names ...string) func(*Snapshot) bool {
 		return func(s *Snapshot) bool {
 			if len(s.Pods) != len(names) || !s.Ready() {

@@ -32,6 +32,7 @@ var rules = []rule{
 	{"source/untrusted", ""},
 	{"source/manifest", "api/kinds source source/istiojson source/untrusted"},
 	{"source/memory", "api/kinds source"},
+	{"source/mirror", "api/kinds source"},
 	{"source/dir", "api/kinds source source/manifest"},
 	{"source/kube", "observe api/kinds source source/istiojson source/untrusted"},
 	{"api/model", "api/kinds source"},
@@ -142,7 +143,7 @@ var rules = []rule{
 		"cluster/render cluster/install"},
 	{"cli/loadtest", "cli/command cli/terminal perf/traffic perf/dataplane perf/airline perf/lab perf/htmlreport"},
 	{"cli", "charts observe observe/memory app/config " +
-		"cli/terminal cli/command api/kinds source source/dir source/kube " +
+		"cli/terminal cli/command api/kinds source source/dir source/mirror source/kube " +
 		"api/differences api/model cluster/precheck " +
 		"mesh/policy mesh/state mesh/census observe/advise observe/advise/collect observe/htmlpage " +
 		"translate/evaluate xds/resource " +

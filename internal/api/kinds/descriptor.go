@@ -55,8 +55,9 @@ type Descriptor struct {
 
 	// Watch says how the Kubernetes source reads it. Manifests of every kind are read.
 	Watch Watch
-	// LocalOnly kinds are input of the runtime of "lateen up" alone. They are not converted. API
-	// servers are not asked for them, because in a cluster other programs act on them.
+	// LocalOnly kinds are input of the runtime of "lateen up" or of source/mirror. They are not
+	// converted. API servers are not asked for them, because in a cluster other programs act on
+	// them.
 	LocalOnly bool
 
 	// DependsOnMesh is set if the meaning of an object also depends on the mesh configuration. The

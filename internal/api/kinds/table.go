@@ -6,6 +6,7 @@ import (
 	securityv1 "istio.io/client-go/pkg/apis/security/v1"
 	telemetryv1 "istio.io/client-go/pkg/apis/telemetry/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingk8s "k8s.io/api/networking/v1"
@@ -43,6 +44,9 @@ const (
 	ServiceAccount Kind = "ServiceAccount"
 	Deployment     Kind = "Deployment"
 	StatefulSet    Kind = "StatefulSet"
+	DaemonSet      Kind = "DaemonSet"
+	Job            Kind = "Job"
+	Endpoints      Kind = "Endpoints"
 
 	Gateway               Kind = "Gateway"
 	VirtualService        Kind = "VirtualService"
@@ -73,6 +77,7 @@ const (
 func table() []Descriptor {
 	core := API{Versions: []string{"v1"}}
 	apps := API{Group: appsv1.GroupName, Versions: []string{"v1"}}
+	batch := API{Group: batchv1.GroupName, Versions: []string{"v1"}}
 	discovery := API{Group: discoveryv1.GroupName, Versions: []string{"v1"}}
 	kubernetes := API{Group: networkingk8s.GroupName, Versions: []string{"v1"}}
 	networking := API{Group: NetworkingGroup, Versions: []string{"v1", "v1beta1", "v1alpha3"}, Custom: true}
@@ -133,6 +138,19 @@ func table() []Descriptor {
 		},
 		{
 			Kind: StatefulSet, API: apps, Resource: "statefulsets", New: object[appsv1.StatefulSet],
+			LocalOnly: true,
+		},
+		{
+			Kind: DaemonSet, API: apps, Resource: "daemonsets", New: object[appsv1.DaemonSet],
+			LocalOnly: true,
+		},
+		{
+			Kind: Job, API: batch, Resource: "jobs", New: object[batchv1.Job],
+			LocalOnly: true,
+		},
+		{ // A cluster mirrors them into EndpointSlices; those of manifests are mirrored by source/mirror.
+			Kind: Endpoints, API: core, Resource: "endpoints",
+			New:       object[corev1.Endpoints], //nolint:staticcheck // deprecated, and still in manifests
 			LocalOnly: true,
 		},
 		istio(Descriptor{
@@ -248,9 +266,9 @@ func object[T any, P interface {
 // does not read, by apiVersion.
 func unread() map[string]string {
 	return map[string]string{
-		"v1":                          "Endpoints ReplicationController",
-		"apps/v1":                     "DaemonSet ReplicaSet",
-		"batch/v1":                    "CronJob Job",
+		"v1":                          "ReplicationController",
+		"apps/v1":                     "ReplicaSet",
+		"batch/v1":                    "CronJob",
 		"networking.k8s.io/v1":        "NetworkPolicy",
 		NetworkingGroup + "/v1":       "WorkloadGroup",
 		NetworkingGroup + "/v1beta1":  "WorkloadGroup",
