@@ -4,6 +4,9 @@ package draws
 
 import (
 	"flag"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -17,9 +20,12 @@ func Seed(t testing.TB, seed string) { set(t, "rapid.seed", seed) }
 func NoShrinking(t testing.TB) { set(t, "rapid.shrinktime", "0s") }
 
 // Given reports whether the number of draws stands on the command line.
-func Given() (given bool) {
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
-	return given
+func Given() bool {
+	// flag.Visit would tell of what Checks has set, too
+	return slices.ContainsFunc(os.Args, func(arg string) bool {
+		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		return name == "rapid.checks"
+	})
 }
 
 func set(t testing.TB, name, value string) {
