@@ -2,14 +2,14 @@
 // and Pods of a source as processes on loopback addresses, each with an Envoy of its own, without
 // root, Docker or Kubernetes.
 //
-//	directory ──► Runtime ──► pipeline           objects pass through; Pods and EndpointSlices are
-//	                 │                           added as an API server would deliver them
+//	directory ──► Runtime ──► pipeline           objects pass through; Pods, their names and
+//	                 │                           EndpointSlices are added, as a cluster has them
 //	                 ├── workers: processes, probes, Envoys (they report to the loop)
 //	                 └── balancers: a Service of type LoadBalancer listens on 127.0.0.1
 //
 // One goroutine, the loop, owns all state: the pods, how far each is, and what was published.
 // Planning (roll-outs, endpoints, environments, bootstraps) is pure functions. The package may
-// import api/kinds, api/model, source, trust/ca, local/agents and xds/proxystats.
+// import api/kinds, api/model, api/convert, source, trust/ca, local/agents and xds/proxystats.
 //
 // # Addresses
 //

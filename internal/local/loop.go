@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -252,8 +254,11 @@ func (l *loop) addObjects(out *source.Event, now time.Time) {
 			objects[source.Key{Kind: kinds.EndpointSlice, Namespace: slice.Namespace, Name: slice.Name}] = slice
 		}
 	})
+	l.eachPodName(func(e *networkingv1.ServiceEntry) {
+		objects[source.Key{Kind: kinds.ServiceEntry, Namespace: e.Namespace, Name: e.Name}] = e
+	})
 	for _, key := range slices.SortedFunc(maps.Keys(objects), source.Key.Compare) {
-		if !equality.Semantic.DeepEqual(l.published[key], objects[key]) {
+		if !isSame(l.published[key], objects[key]) {
 			out.Changes = append(out.Changes, source.Change{
 				Key:        key,
 				Object:     objects[key],
@@ -269,6 +274,16 @@ func (l *loop) addObjects(out *source.Event, now time.Time) {
 	}
 	l.published = objects
 	l.syncBalancers(backends)
+}
+
+// isSame reports whether an object need not be published again. ServiceEntries are messages, which
+// are not compared by their fields.
+func isSame(was, is metav1.Object) bool {
+	if e, ok := is.(*networkingv1.ServiceEntry); ok {
+		before, known := was.(*networkingv1.ServiceEntry)
+		return known && proto.Equal(&before.Spec, &e.Spec)
+	}
+	return equality.Semantic.DeepEqual(was, is)
 }
 
 // origin returns where the manifest of a pod stands. Endpoints have no origin.

@@ -115,7 +115,7 @@ var rules = []rule{
 		"cluster/keysets"},
 	{"local/sample", ""},
 	{"local/agents", "observe agent/certs agent/wire trust/ca"},
-	{"local", "api/kinds api/model source trust/ca local/agents xds/proxystats"},
+	{"local", "api/kinds source api/model api/convert trust/ca local/agents xds/proxystats"},
 	{"perf/measure", ""},
 	{"local/observe", "agent/meshstats xds/proxystats local perf/measure"},
 	{"local/link", "source local"},

@@ -31,9 +31,9 @@ func parseProtocol(word string) (model.Protocol, bool) {
 
 const wantProtocol = "one of HTTP, HTTP2, GRPC, GRPC-WEB, HTTPS, TLS, TCP, MONGO, REDIS, MYSQL, UDP"
 
-// servicePortProtocol is Istio's protocol selection: the appProtocol if there is one, else the
+// ServicePortProtocol is Istio's protocol selection: the appProtocol if there is one, else the
 // prefix of the port's name, else TCP for ports at which servers speak first.
-func servicePortProtocol(p corev1.ServicePort) model.Protocol {
+func ServicePortProtocol(p corev1.ServicePort) model.Protocol {
 	if p.Protocol == corev1.ProtocolUDP {
 		return model.UDP
 	}

@@ -197,7 +197,7 @@ func (r *reader) servicePort(p path, in corev1.ServicePort) (model.ServicePort, 
 	if !ok || !r.portName(p.dot("name"), in.Name) {
 		return model.ServicePort{}, false
 	}
-	out := model.ServicePort{Name: in.Name, Port: number, Protocol: servicePortProtocol(in), Target: number}
+	out := model.ServicePort{Name: in.Name, Port: number, Protocol: ServicePortProtocol(in), Target: number}
 	switch {
 	case in.TargetPort.Type == intstr.String && in.TargetPort.StrVal != "":
 		if !isName(in.TargetPort.StrVal) {

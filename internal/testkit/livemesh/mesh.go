@@ -24,6 +24,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/app/config"
 	"github.com/lateen-mesh/lateen/internal/local"
 	"github.com/lateen-mesh/lateen/internal/source/dir"
+	"github.com/lateen-mesh/lateen/internal/source/mirror"
 	"github.com/lateen-mesh/lateen/internal/testkit/realenvoy"
 )
 
@@ -116,7 +117,7 @@ func (m *Mesh) assemble(o Options) {
 		Settle:   o.FileSettle,
 		Rescan:   time.Second,
 	})
-	runtime, err := local.New(manifests, local.Options{
+	runtime, err := local.New(mirror.New(manifests), local.Options{
 		Envoy: envoy, Self: self, StateDir: filepath.Join(state, "pods"), WorkDir: m.dir, Environ: os.Environ(),
 		XDS: netip.MustParseAddrPort(xds.Addr().String()), IstioVersion: "1.31.0", Tokens: tokens,
 		Settled:  func(ctx context.Context) ([]string, error) { return m.pipeline.Settled(ctx) },
