@@ -105,8 +105,9 @@ type Session struct {
 	// the last one (P11).
 	warming warming
 
-	ackedGeneration, answeredGeneration uint64
-	expiredNonces                       uint64
+	ackedGeneration uint64
+	answeredAhead   uint32 // by how many generations what is answered is newer than what is acknowledged
+	expiredNonces   uint32
 
 	types [firstRare]typeState // of the types that every client asks for, see rare.go
 }

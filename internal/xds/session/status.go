@@ -2,6 +2,7 @@ package session
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -100,12 +101,12 @@ func (s *Session) AckedGeneration() uint64 { return s.ackedGeneration }
 
 // AnsweredGeneration returns the newest generation of which the client has answered every response
 // but those that are held back on purpose, such as removals. It is AckedGeneration or newer.
-func (s *Session) AnsweredGeneration() uint64 { return s.answeredGeneration }
+func (s *Session) AnsweredGeneration() uint64 { return s.ackedGeneration + uint64(s.answeredAhead) }
 
 // ExpiredNonces counts requests that answer a response which is not outstanding: it was answered
 // before, or belongs to another stream. They do no harm; many of them are a sign of a client with a
 // bug.
-func (s *Session) ExpiredNonces() uint64 { return s.expiredNonces }
+func (s *Session) ExpiredNonces() uint64 { return uint64(s.expiredNonces) }
 
 // Exceptions returns how many names the session keeps for itself rather than with its class: 0 once
 // it is settled.
@@ -161,8 +162,9 @@ func (s *Session) updateDerived(now time.Time) {
 		s.removals = hold{}
 	}
 	if s.hasSubscribed {
+		answered = max(s.AnsweredGeneration(), answered)
 		s.ackedGeneration = max(s.ackedGeneration, acked)
-		s.answeredGeneration = max(s.answeredGeneration, answered)
+		s.answeredAhead = uint32(min(answered-s.ackedGeneration, math.MaxUint32)) //nolint:gosec // bounded
 	}
 }
 
