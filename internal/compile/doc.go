@@ -3,7 +3,7 @@
 // Compiler takes a Snapshot and a Delta from one generation to the next at the cost of the change.
 //
 //	Snapshot + Delta ──► impact: what it may touch ──► units of each class, by kind
-//	    ──► slots: one resource each, by name ──► translate, memoised ──► edits of Sets
+//	    ──► slots: one resource each, by name ──► emit: translate, once per input ──► edits of Sets
 //	    ──► one State per class
 //
 // What leaves the package are the States and Resources of xds/resource, which never change.

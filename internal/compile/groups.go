@@ -17,11 +17,10 @@ import (
 // classes share it. A change of endpoints edits the sets at the cost of the change. One goroutine
 // uses it at a time.
 type groups struct {
-	store         *resource.Store
-	members       *memo[memberKey]
-	known         map[groupKey]*groupList
-	byService     map[serviceID][]groupKey
-	reportRefused func(model.Endpoint, error)
+	store     *resource.Store
+	members   translation[memberKey]
+	known     map[groupKey]*groupList
+	byService map[serviceID][]groupKey
 
 	// assigned are the assignments that were made of a list. keyOf is the reverse. ambiguous are
 	// assignments that several lists came to.
@@ -72,25 +71,25 @@ type memberKey struct {
 	in endpoint.Input
 }
 
-func newGroups(tc *translationCache) *groups {
-	g := &groups{
-		store:         tc.store,
-		known:         map[groupKey]*groupList{},
-		byService:     map[serviceID][]groupKey{},
-		reportRefused: tc.refusals.Endpoint,
-		assigned:      map[*groupList][]assignmentKey{},
-		keyOf:         map[*resource.Resource]assignmentKey{},
-		ambiguous:     map[*resource.Resource]bool{},
+func newGroups(e *emitter) *groups {
+	return &groups{
+		store: e.store,
+		members: declare(e, "endpoint", func(k memberKey) made {
+			m, err := endpoint.Endpoint(k.in)
+			if err != nil {
+				e.refusals.Endpoint(
+					model.Endpoint{Address: k.in.Address, Port: k.in.Port, Workload: k.in.Workload}, err,
+				)
+				return made{}
+			}
+			return made{name: string(k.id), message: m}
+		}),
+		known:     map[groupKey]*groupList{},
+		byService: map[serviceID][]groupKey{},
+		assigned:  map[*groupList][]assignmentKey{},
+		keyOf:     map[*resource.Resource]assignmentKey{},
+		ambiguous: map[*resource.Resource]bool{},
 	}
-	g.members = newMemo(tc.store, func(k memberKey) *resource.Resource {
-		m, err := endpoint.Endpoint(k.in)
-		if err != nil {
-			g.reportRefused(model.Endpoint{Address: k.in.Address, Port: k.in.Port, Workload: k.in.Workload}, err)
-			return nil
-		}
-		return tc.encode(string(k.id), m)
-	})
-	return g
 }
 
 // get finds or makes the endpoints of a key, which are the same for every class.

@@ -27,13 +27,13 @@ func (b unitBuilder) serverNames(
 		if svc.Kind == kinds.Service {
 			return nil
 		}
-		return b.translationCache.names.List(svc.SubjectAltNames)
+		return b.identities.List(svc.SubjectAltNames)
 	}
 	names := slices.Clone(svc.SubjectAltNames)
 	for _, account := range s.Accounts(svc) {
 		names = append(names, model.IdentityOf(s.Mesh().TrustDomain, svc.Namespace, account))
 	}
-	return b.translationCache.names.List(withAliases(names, s.Mesh().TrustDomainAliases))
+	return b.identities.List(withAliases(names, s.Mesh().TrustDomainAliases))
 }
 
 // withAliases returns names, sorted, and for each identity among them the same identity in other

@@ -16,7 +16,7 @@ import (
 )
 
 // refsOf reads the references of a resource from its message, once, when it is encoded.
-func (tc *translationCache) refsOf(m proto.Message) resource.Refs {
+func (e *emitter) refsOf(m proto.Message) resource.Refs {
 	var found refFinder
 	switch m := m.(type) {
 	case *listenerv3.Listener:
@@ -27,9 +27,9 @@ func (tc *translationCache) refsOf(m proto.Message) resource.Refs {
 		found.upstream(m)
 	}
 	return resource.Refs{
-		Clusters: tc.names.List(distinct(found.clusters)),
-		Routes:   tc.names.List(distinct(found.routes)),
-		Secrets:  tc.names.List(distinct(found.secrets)),
+		Clusters: e.referred.List(distinct(found.clusters)),
+		Routes:   e.referred.List(distinct(found.routes)),
+		Secrets:  e.referred.List(distinct(found.secrets)),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
@@ -15,16 +16,16 @@ import (
 // it is in.
 func TestWhatEnvoyWouldRefuseIsKeptBack(t *testing.T) {
 	var refused []string
-	tc := newTranslationCache(resource.NewStore(), Refusals{
+	e := newEmitter(resource.NewStore(), Refusals{
 		Resource: func(name string, err error) { refused = append(refused, name) },
 	})
-	require.Nil(t, tc.encode("cluster", &clusterv3.Cluster{}), "a cluster without a name")
-	require.NotNil(t, tc.encode("cluster", &clusterv3.Cluster{Name: "cluster"}))
+	require.Nil(t, e.emit(made{name: "cluster", message: &clusterv3.Cluster{}}, nil), "a cluster without a name")
+	require.NotNil(t, e.emit(made{name: "cluster", message: &clusterv3.Cluster{Name: "cluster"}}, nil))
 
-	r := tc.encodeVirtualHost("table", "vhost", &routev3.VirtualHost{
+	r := e.emit(virtualHost("table", "vhost", &routev3.VirtualHost{
 		Domains: []string{"a.test"},
 		Routes:  []*routev3.Route{{}},
-	}, tc.domains.List([]string{"a.test"}))
+	}, model.NewInterner[string]().List([]string{"a.test"})), nil)
 	require.Equal(t, []string{"cluster", "vhost"}, refused)
 	got := &routev3.VirtualHost{}
 	require.NoError(t, proto.Unmarshal(r.Body(), got))

@@ -20,7 +20,9 @@ const httpProxyTable = "http_proxy"
 // own returns the slots of ownKind.
 func (b unitBuilder) own(s *scope.Scope, report func(source.Problem)) []slot {
 	mesh := s.Mesh()
-	hole := slot{typ: resource.Cluster, name: cluster.BlackHoleName, get: b.blackHole}
+	hole := slot{typ: resource.Cluster, name: cluster.BlackHoleName, get: func() *resource.Resource {
+		return b.blackHole
+	}}
 	slots := append(b.policySlots(s), hole)
 	reportTags(s, report)
 	if s.Type() == scope.Router {

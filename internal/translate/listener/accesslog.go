@@ -54,7 +54,7 @@ const logFields = `{
 }`
 
 // accessLog logs requests and connections.
-func (c Common) accessLog() []*accesslogv3.AccessLog {
+func (c builder) accessLog() []*accesslogv3.AccessLog {
 	var logs []*accesslogv3.AccessLog
 	for _, of := range c.AccessLogs {
 		name, config := logger(of)
@@ -69,7 +69,7 @@ func (c Common) accessLog() []*accesslogv3.AccessLog {
 
 // unmatchedLog logs what no filter chain takes, which no filter can: connections with the response
 // flag NR.
-func (c Common) unmatchedLog() []*accesslogv3.AccessLog {
+func (c builder) unmatchedLog() []*accesslogv3.AccessLog {
 	logs := c.accessLog()
 	for _, l := range logs {
 		unmatched := &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_ResponseFlagFilter{

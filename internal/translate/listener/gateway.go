@@ -71,7 +71,7 @@ func byteProtocols() []string    { return []string{"istio", "istio-peer-exchange
 func requestProtocols() []string { return []string{"istio-http/1.0", "istio-http/1.1", "istio-h2"} }
 
 // serverChain returns the chain of one server, or of one of its routes.
-func (in *GatewayInput) serverChain(server ServerChain, common Common) *listenerv3.FilterChain {
+func (in *GatewayInput) serverChain(server ServerChain, common builder) *listenerv3.FilterChain {
 	chain := &listenerv3.FilterChain{}
 	if server.RouteTable != "" && !server.Closed {
 		ofMesh := server.TLS != nil && server.TLS.Mode == model.ServerIstioMutual
@@ -89,7 +89,7 @@ func (in *GatewayInput) serverChain(server ServerChain, common Common) *listener
 
 // http is a chain of requests. Those whose callers may be of the mesh take upgrades in HTTP/2;
 // browsers use them over TLS, and get along in HTTP/1.1.
-func (in *GatewayInput) http(table string, ofMesh bool, common Common) *listenerv3.FilterChain {
+func (in *GatewayInput) http(table string, ofMesh bool, common builder) *listenerv3.FilterChain {
 	manager := common.manager("outbound_" + in.Name + ";")
 	manager.RouteSpecifier = overRDS(table)
 	manager.UseRemoteAddress = wrapperspb.Bool(true)

@@ -13,7 +13,7 @@ import (
 const serverName = "istio-envoy"
 
 // headers sets which headers a connection manager sets of itself, in requests and responses.
-func (c Common) headers(m *hcmv3.HttpConnectionManager) {
+func (c builder) headers(m *hcmv3.HttpConnectionManager) {
 	h := c.Headers
 	if h.NoRequestID {
 		m.GenerateRequestId = wrapperspb.Bool(false)
@@ -29,7 +29,7 @@ func (c Common) headers(m *hcmv3.HttpConnectionManager) {
 }
 
 // namesServer sets the header server of responses: to standard, unless something else is said.
-func (c Common) namesServer(m *hcmv3.HttpConnectionManager, standard string) {
+func (c builder) namesServer(m *hcmv3.HttpConnectionManager, standard string) {
 	switch h := c.Headers; {
 	case h.KeepsServer:
 		m.ServerHeaderTransformation = hcmv3.HttpConnectionManager_PASS_THROUGH
@@ -41,7 +41,7 @@ func (c Common) namesServer(m *hcmv3.HttpConnectionManager, standard string) {
 }
 
 // clientCert says what becomes of x-forwarded-client-cert in calls that a sidecar takes.
-func (c Common) clientCert(m *hcmv3.HttpConnectionManager) {
+func (c builder) clientCert(m *hcmv3.HttpConnectionManager) {
 	m.ForwardClientCertDetails = hcmv3.HttpConnectionManager_APPEND_FORWARD
 	if c.Headers.SetsInbound {
 		m.ForwardClientCertDetails = clientCertHeader(c.Headers.Inbound)

@@ -45,7 +45,7 @@ func HTTP(in HTTPInput) *listenerv3.Listener {
 }
 
 // outbound is the connection manager of a workload's own requests.
-func (c Common) outbound(name, table string) *hcmv3.HttpConnectionManager {
+func (c builder) outbound(name, table string) *hcmv3.HttpConnectionManager {
 	manager := c.manager("outbound_" + name + ";")
 	manager.RouteSpecifier = overRDS(table)
 	manager.UseRemoteAddress = wrapperspb.Bool(false)
@@ -59,7 +59,7 @@ func (c Common) outbound(name, table string) *hcmv3.HttpConnectionManager {
 // A stream may be silent for as long as it likes: a watch or a long poll is not broken by being
 // quiet, and timeouts of requests are those of their routes. The request id is made where there is
 // none, which is Envoy's default.
-func (c Common) manager(statPrefix string) *hcmv3.HttpConnectionManager {
+func (c builder) manager(statPrefix string) *hcmv3.HttpConnectionManager {
 	m := &hcmv3.HttpConnectionManager{
 		CodecType:         hcmv3.HttpConnectionManager_AUTO,
 		StatPrefix:        statPrefix,
@@ -104,7 +104,7 @@ func overRDS(table string) *hcmv3.HttpConnectionManager_Rds {
 }
 
 // httpFilters are those behind the filters of policies: what routes configure, and the router.
-func (c Common) httpFilters(forwardProxy bool) []*hcmv3.HttpFilter {
+func (c builder) httpFilters(forwardProxy bool) []*hcmv3.HttpFilter {
 	filters := append(c.grpcWeb.filters(), c.routeFilters()...)
 	if forwardProxy {
 		filters = append(filters, httpFilter("envoy.filters.http.dynamic_forward_proxy", &dfpv3.FilterConfig{
@@ -146,7 +146,7 @@ func byRoute(wanted bool) grpcWeb {
 // passes them, so a sidecar has them for no request whose route does not configure them: the routes
 // of a workload's calls turn them on, and calls to it have no such routes. A gateway has them for
 // all, since its policies may choose another route later, by a claim.
-func (c Common) routeFilters() []*hcmv3.HttpFilter {
+func (c builder) routeFilters() []*hcmv3.HttpFilter {
 	if c.reporter == proxystats.Destination {
 		return nil
 	}

@@ -45,7 +45,7 @@ func Inbound(in InboundInput) *listenerv3.Listener {
 
 // chains are those of the port: for connections in TLS of the mesh, if it takes them, and for all
 // others.
-func (in *InboundPort) chains(common Common) []*listenerv3.FilterChain {
+func (in *InboundPort) chains(common builder) []*listenerv3.FilterChain {
 	var chains []*listenerv3.FilterChain
 	if in.TakesTLS {
 		chains = in.secureChains(common)
@@ -54,7 +54,7 @@ func (in *InboundPort) chains(common Common) []*listenerv3.FilterChain {
 }
 
 // plainChains are of HTTP, of bytes, or of either.
-func (in *InboundPort) plainChains(common Common) []*listenerv3.FilterChain {
+func (in *InboundPort) plainChains(common builder) []*listenerv3.FilterChain {
 	switch {
 	case in.Protocol.IsHTTP():
 		return []*listenerv3.FilterChain{in.http(common)}
@@ -73,14 +73,14 @@ func httpInspector() *listenerv3.ListenerFilter {
 
 // inspected are the protocols that count as HTTP when bytes are looked at. HTTP/1.0 does only where
 // it is taken: as opaque bytes it gets through, as HTTP it would be refused.
-func inspected(c Common) []string {
+func inspected(c builder) []string {
 	if c.HTTP10 {
 		return []string{"http/1.0", "http/1.1", "h2c"}
 	}
 	return []string{"http/1.1", "h2c"}
 }
 
-func (in *InboundPort) http(common Common) *listenerv3.FilterChain {
+func (in *InboundPort) http(common builder) *listenerv3.FilterChain {
 	if in.Protocol == model.GRPCWeb {
 		common.grpcWeb = grpcWebOn
 	}
@@ -98,7 +98,7 @@ func (in *InboundPort) http(common Common) *listenerv3.FilterChain {
 
 // routes sends every request to the workload's process. The caller's proxy has applied the
 // timeouts, so there is none.
-func (in *InboundPort) routes(common Common) *routev3.RouteConfiguration {
+func (in *InboundPort) routes(common builder) *routev3.RouteConfiguration {
 	port := strconv.Itoa(int(in.Port))
 	action := &routev3.RouteAction{
 		ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: in.Cluster},
@@ -131,7 +131,7 @@ func (in *InboundPort) routes(common Common) *routev3.RouteConfiguration {
 	}
 }
 
-func (in *InboundPort) tcp(common Common) *listenerv3.FilterChain {
+func (in *InboundPort) tcp(common builder) *listenerv3.FilterChain {
 	proxy := &tcpv3.TcpProxy{
 		StatPrefix:       in.Cluster,
 		ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: in.Cluster},

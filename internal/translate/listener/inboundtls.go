@@ -16,7 +16,7 @@ const inTLS = "tls"
 // and ends here. It carries HTTP if the port is HTTP, or if the client asks for HTTP on a port that
 // does not say. Other TLS is the workload's own, unless all counts as that of the mesh; an HTTP
 // port has no chain for it. Envoy picks the chains for TLS first and does not come back to others.
-func (in *InboundPort) secureChains(common Common) []*listenerv3.FilterChain {
+func (in *InboundPort) secureChains(common builder) []*listenerv3.FilterChain {
 	secure, mesh := *in, common
 	secure.Refuses, mesh.ofMesh = false, true
 	switch {
@@ -56,9 +56,9 @@ func withOwnTLS(
 // chains are those of ports that nobody names: for connections in TLS of the mesh, if they take it,
 // and for all others. Those in TLS of the mesh say whether they carry requests; these come to the
 // filters of requests, if there are any.
-func (u Undeclared) chains(common Common) []*listenerv3.FilterChain {
+func (u Undeclared) chains(common builder) []*listenerv3.FilterChain {
 	anyPort := InboundPort{Name: VirtualInboundName, Protocol: model.Auto, Cluster: inboundPassthrough}
-	handOn := func(refuses bool, common Common) *listenerv3.FilterChain {
+	handOn := func(refuses bool, common builder) *listenerv3.FilterChain {
 		if refuses {
 			return opaque(VirtualInboundName, blackHole, common)
 		}
@@ -90,13 +90,13 @@ func (u Undeclared) chains(common Common) []*listenerv3.FilterChain {
 
 // looksForRequests reports whether connections in plaintext are looked at for HTTP: policies about
 // requests want it, and the look for TLS waits for the client's first bytes already.
-func (u Undeclared) looksForRequests(common Common) bool {
+func (u Undeclared) looksForRequests(common builder) bool {
 	return u.TakesTLS && !u.Refuses && common.authFilters.requests()
 }
 
 // ofMesh limits a chain to connections in mutual TLS of the mesh that ask for one of the protocols,
 // if there are any, and terminates their TLS.
-func ofMesh(common Common, chain *listenerv3.FilterChain, protocols []string) *listenerv3.FilterChain {
+func ofMesh(common builder, chain *listenerv3.FilterChain, protocols []string) *listenerv3.FilterChain {
 	server := ServerChain{TLS: &model.ServerTLS{Mode: model.ServerIstioMutual}}
 	chain.FilterChainMatch = &listenerv3.FilterChainMatch{TransportProtocol: inTLS, ApplicationProtocols: protocols}
 	common.exchange = exchanges(chain)

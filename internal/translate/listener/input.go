@@ -34,16 +34,22 @@ type Common struct {
 	TrustDomains []string
 	// Paths is what happens to paths of requests first.
 	Paths model.PathNormalization
+}
 
-	// authFilters are those of the listener under way; nil for none.
+// builder builds one listener, or one chain of it: of what all listeners of the class share, and of
+// what this one is.
+type builder struct {
+	Common
+
+	// authFilters are the filters of the class's policies where they apply; nil for none.
 	authFilters *AuthFilters
-	// reporter is the side of its calls that the listener under way is on.
+	// reporter is the side of its calls that the listener is on.
 	reporter proxystats.Reporter
-	// ofMesh says that the chain under way is for connections in mutual TLS of the mesh.
+	// ofMesh says that the chain is for connections in mutual TLS of the mesh.
 	ofMesh bool
-	// ofGateway says that the listener under way is a gateway's.
+	// ofGateway says that the listener is a gateway's.
 	ofGateway bool
-	// grpcWeb is that of the listener under way.
+	// grpcWeb is what the listener does with gRPC-Web.
 	grpcWeb grpcWeb
 	// exchange says that the TLS under way may be asked for the exchange of Istio's build.
 	exchange bool

@@ -27,7 +27,7 @@ type namedMetric struct {
 
 // requestMetrics are those that the filter keeps of requests. Of messages of gRPC it knows where
 // another filter counts them.
-func (c Common) requestMetrics() []namedMetric {
+func (c builder) requestMetrics() []namedMetric {
 	all := []namedMetric{
 		{model.RequestCount, proxystats.RequestsTotal}, {model.RequestDuration, proxystats.Duration},
 		{model.RequestSize, proxystats.RequestBytes}, {model.ResponseSize, proxystats.ResponseBytes},
@@ -48,7 +48,7 @@ func connectionMetrics() []namedMetric {
 // istioStats is the configuration of the filter; nil if there are no metrics. Which side reports
 // follows from the direction of the listener. Where clients are not of the mesh the filter does not
 // take the host of a request for a service.
-func (c Common) istioStats(all []namedMetric) *stats.PluginConfig {
+func (c builder) istioStats(all []namedMetric) *stats.PluginConfig {
 	if !c.Metrics.Standard || !c.Metrics.IstioFilters || !slices.ContainsFunc(all, c.Metrics.keeps) {
 		return nil
 	}
@@ -83,7 +83,7 @@ func istioMetric(name string, of model.ChangedMetric) *stats.MetricConfig {
 }
 
 // countRequests adds the filter for requests, in front of the router.
-func (c Common) countRequests(filters []*hcmv3.HttpFilter) []*hcmv3.HttpFilter {
+func (c builder) countRequests(filters []*hcmv3.HttpFilter) []*hcmv3.HttpFilter {
 	if config := c.istioStats(c.requestMetrics()); config != nil {
 		return append(filters, httpFilter(statsFilter, config))
 	}
@@ -93,7 +93,7 @@ func (c Common) countRequests(filters []*hcmv3.HttpFilter) []*hcmv3.HttpFilter {
 // connectionFilters puts what looks at connections that are not HTTP in front of the filters that
 // hand them on: first the exchange, so that policies and logs know the peer, and the count last.
 // Outbound connections exchange in their cluster.
-func (c Common) connectionFilters(handOn ...*listenerv3.Filter) []*listenerv3.Filter {
+func (c builder) connectionFilters(handOn ...*listenerv3.Filter) []*listenerv3.Filter {
 	if config := c.istioStats(connectionMetrics()); config != nil {
 		handOn = append([]*listenerv3.Filter{networkFilter(statsFilter, config)}, handOn...)
 	}
@@ -116,7 +116,7 @@ func exchanges(chain *listenerv3.FilterChain) bool {
 // exchangeHeaders is the filter by which proxies of Istio's build tell each other of their
 // workloads, in headers of requests and responses. A caller tells no host outside of the mesh, and
 // of a called workload it is for TLS of the mesh alone: in plaintext anyone may claim anything.
-func (c Common) exchangeHeaders() *hcmv3.HttpFilter {
+func (c builder) exchangeHeaders() *hcmv3.HttpFilter {
 	side, headers := "downstream", &structpb.Struct{}
 	if c.reporter == proxystats.Source {
 		side, headers = "upstream", &structpb.Struct{Fields: map[string]*structpb.Value{

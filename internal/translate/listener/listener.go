@@ -45,23 +45,23 @@ func listenerFilter(name string, config proto.Message) *listenerv3.ListenerFilte
 }
 
 // with returns the Common, or the zero value for nil, for a listener with these filters.
-func (c *Common) with(filters *AuthFilters) Common {
+func (c *Common) with(filters *AuthFilters) builder {
 	common := c.orZero()
 	common.authFilters = filters
 	return common
 }
 
 // inbound returns what with does, for a listener of calls to the workload.
-func (c *Common) inbound(filters *AuthFilters) Common {
+func (c *Common) inbound(filters *AuthFilters) builder {
 	common := c.with(filters)
 	common.reporter = proxystats.Destination
 	return common
 }
 
 // orZero returns the Common, or the zero value for nil.
-func (c *Common) orZero() Common {
+func (c *Common) orZero() builder {
 	if c == nil {
-		return Common{}
+		return builder{}
 	}
-	return *c
+	return builder{Common: *c}
 }

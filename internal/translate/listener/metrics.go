@@ -55,7 +55,7 @@ func istioPeerHeaders() []string {
 }
 
 // requestLog logs and counts requests.
-func (c Common) requestLog() []*accesslogv3.AccessLog {
+func (c builder) requestLog() []*accesslogv3.AccessLog {
 	log := c.accessLog()
 	if !c.Metrics.logs() {
 		return log
@@ -91,7 +91,7 @@ func (c Common) requestLog() []*accesslogv3.AccessLog {
 
 // messagesLog counts requests of gRPC by the numbers of their messages. It is a logger of its own,
 // since these may differ from request to request, and each logger has a bound of its own.
-func (c Common) messagesLog() []*accesslogv3.AccessLog {
+func (c builder) messagesLog() []*accesslogv3.AccessLog {
 	config := &statslogv3.Config{}
 	for _, m := range messageMetrics() {
 		if of := c.Metrics.Changed.Of(m.metric); !of.Disabled {
@@ -123,7 +123,7 @@ func messageMetrics() []namedMetric {
 }
 
 // countMessages has the messages of gRPC counted where a metric needs their number.
-func (c Common) countMessages(filters []*hcmv3.HttpFilter) []*hcmv3.HttpFilter {
+func (c builder) countMessages(filters []*hcmv3.HttpFilter) []*hcmv3.HttpFilter {
 	if !c.Metrics.countsMessages() {
 		return filters
 	}
@@ -133,7 +133,7 @@ func (c Common) countMessages(filters []*hcmv3.HttpFilter) []*hcmv3.HttpFilter {
 
 // logConnections logs and counts connections that are not HTTP: when they are open, which is one
 // entry more that is for counting alone, and when they end.
-func (c Common) logConnections(p *tcpv3.TcpProxy) {
+func (c builder) logConnections(p *tcpv3.TcpProxy) {
 	p.AccessLog = c.accessLog()
 	if !c.Metrics.logs() {
 		return
@@ -165,7 +165,7 @@ type connectionMetric struct {
 }
 
 // connectionLog counts entries of one kind; nil if no metric does.
-func (c Common) connectionLog(kind datalogv3.AccessLogType, metrics ...connectionMetric) *accesslogv3.AccessLog {
+func (c builder) connectionLog(kind datalogv3.AccessLogType, metrics ...connectionMetric) *accesslogv3.AccessLog {
 	config := &statslogv3.Config{}
 	for _, m := range metrics {
 		if of := c.Metrics.Changed.Of(m.metric); !of.Disabled {
@@ -203,7 +203,7 @@ func statsLog(config *statslogv3.Config) *accesslogv3.AccessLog {
 }
 
 // form is that of a metric with what Telemetries say of its tags.
-func (c Common) form(of model.ChangedMetric) proxystats.Form {
+func (c builder) form(of model.ChangedMetric) proxystats.Form {
 	form := proxystats.Form{By: c.reporter}
 	for _, tag := range of.Tags {
 		if tag.Format == "" {
@@ -214,7 +214,7 @@ func (c Common) form(of model.ChangedMetric) proxystats.Form {
 }
 
 // statTags are those of a metric of requests.
-func (c Common) statTags(of model.ChangedMetric, uncounted bool) []*statslogv3.Config_Tag {
+func (c builder) statTags(of model.ChangedMetric, uncounted bool) []*statslogv3.Config_Tag {
 	form := c.form(of)
 	form.Uncounted = uncounted
 	return statTags(form.RequestFormat(), of)
@@ -253,7 +253,7 @@ func counter(name string, tags []*statslogv3.Config_Tag, value string) *statslog
 // and how the caller's span is named, and nobody else: an endpoint that takes no mutual TLS of the
 // mesh may be the application itself, or outside. What the caller has sent under these names goes
 // nowhere.
-func (c Common) router() *hcmv3.HttpFilter {
+func (c builder) router() *hcmv3.HttpFilter {
 	router := &routerv3.Router{SuppressEnvoyHeaders: c.Headers.NoEnvoyHeaders}
 	if tells := c.tellPeer(); len(tells) > 0 {
 		router.UpstreamHttpFilters = []*hcmv3.HttpFilter{
@@ -268,7 +268,7 @@ func (c Common) router() *hcmv3.HttpFilter {
 
 // tellPeer are the changes of headers for a called peer. Istio's agent sets no variable, so a proxy
 // of Istio's build takes what its node says.
-func (c Common) tellPeer() []*mutationv3.HeaderMutation {
+func (c builder) tellPeer() []*mutationv3.HeaderMutation {
 	if c.reporter != proxystats.Source {
 		return nil
 	}
@@ -306,7 +306,7 @@ func tellHeader(name, value string) []*mutationv3.HeaderMutation {
 
 // hearPeer keeps what a peer in mutual TLS of the mesh says of its workload, for the metrics. The
 // header itself is removed by the route.
-func (c Common) hearPeer(filters []*hcmv3.HttpFilter) []*hcmv3.HttpFilter {
+func (c builder) hearPeer(filters []*hcmv3.HttpFilter) []*hcmv3.HttpFilter {
 	if c.Metrics.IstioFilters && (c.ofMesh || c.reporter == proxystats.Source) {
 		return slices.Insert(filters, 0, c.exchangeHeaders())
 	}

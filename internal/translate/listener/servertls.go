@@ -11,7 +11,7 @@ import (
 
 // terminate returns the transport socket that ends TLS by the chain's settings, and by the limits
 // of the mesh where these leave something open.
-func (c *ServerChain) terminate(of Common) *corev3.TransportSocket {
+func (c *ServerChain) terminate(of builder) *corev3.TransportSocket {
 	t := c.TLS
 	common := &tlsv3.CommonTlsContext{TlsParams: c.params(of)}
 	if c.RouteTable != "" ||
@@ -50,7 +50,7 @@ func (c *ServerChain) terminate(of Common) *corev3.TransportSocket {
 	}}
 }
 
-func (c *ServerChain) params(of Common) *tlsv3.TlsParameters {
+func (c *ServerChain) params(of builder) *tlsv3.TlsParameters {
 	t := c.TLS
 	p := &tlsv3.TlsParameters{
 		TlsMinimumProtocolVersion: tlsVersion(t.MinVersion, tlsv3.TlsParameters_TLSv1_2),
@@ -76,7 +76,7 @@ func (c *ServerChain) params(of Common) *tlsv3.TlsParameters {
 
 // checkClients sets how certificates of clients are checked. Authorities come over the stream or
 // from a file. Demands on names and hashes stand in the listener itself.
-func (c *ServerChain) checkClients(common *tlsv3.CommonTlsContext, of Common) {
+func (c *ServerChain) checkClients(common *tlsv3.CommonTlsContext, of builder) {
 	t := c.TLS
 	if !t.Mode.ChecksClients() {
 		return

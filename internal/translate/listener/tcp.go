@@ -70,7 +70,7 @@ func TCP(in TCPInput) *listenerv3.Listener {
 
 // http is the chain of requests in plaintext. Those within TLS look like HTTP too where a client
 // offers that (ALPN), so the chain is for bytes that are not TLS.
-func (in *TCPInput) http(common Common) *listenerv3.FilterChain {
+func (in *TCPInput) http(common builder) *listenerv3.FilterChain {
 	common.grpcWeb = byRoute(in.GRPCWeb)
 	chain := httpChain(common.outbound(in.Name, in.RouteTable))
 	chain.FilterChainMatch = &listenerv3.FilterChainMatch{
@@ -92,7 +92,7 @@ func forwards(chains *model.List[Chain]) bool {
 
 // filters are the chain's: the proxy, behind the look-up of the server name if its target needs
 // that.
-func (c *Chain) filters(listener string, common Common) []*listenerv3.Filter {
+func (c *Chain) filters(listener string, common builder) []*listenerv3.Filter {
 	proxy := networkFilter(tcpProxyFilter, c.proxy(listener, common))
 	if c.Bytes {
 		says := networkFilter("envoy.filters.network.set_filter_state", common.bytesALPN())
@@ -111,7 +111,7 @@ func (c *Chain) filters(listener string, common Common) []*listenerv3.Filter {
 // bytesALPN sets the protocol (ALPN) by which the connection's TLS of the mesh tells that it
 // carries bytes, in place of the cluster's. A proxy of Istio's build offers the exchange with its
 // like, too.
-func (c Common) bytesALPN() *setstatev3.Config {
+func (c builder) bytesALPN() *setstatev3.Config {
 	protocols := "istio"
 	if c.Metrics.IstioFilters {
 		protocols = pb.ExchangeProtocol + "," + protocols
@@ -127,7 +127,7 @@ func (c Common) bytesALPN() *setstatev3.Config {
 }
 
 // proxy hands a chain's connections on.
-func (c *Chain) proxy(listener string, common Common) *tcpv3.TcpProxy {
+func (c *Chain) proxy(listener string, common builder) *tcpv3.TcpProxy {
 	p := &tcpv3.TcpProxy{}
 	common.logConnections(p)
 	c.target(p, listener)

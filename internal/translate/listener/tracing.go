@@ -37,7 +37,7 @@ const (
 
 // spanName is the name of spans of calls that the workload makes. It is empty for calls that the
 // workload takes.
-func (c Common) spanName() string {
+func (c builder) spanName() string {
 	if c.reporter == proxystats.Destination {
 		return ""
 	}
@@ -45,7 +45,7 @@ func (c Common) spanName() string {
 }
 
 // takenName is the name of a span of a call to a port of the workload, whose caller tells no name.
-func (c Common) takenName(port string) *routev3.Decorator {
+func (c builder) takenName(port string) *routev3.Decorator {
 	if c.Tracing.Tracer == nil {
 		return nil
 	}
@@ -66,7 +66,7 @@ var istioTags = []model.TraceTag{
 }
 
 // trace sets how the requests of a connection manager are traced.
-func (c Common) trace(m *hcmv3.HttpConnectionManager) {
+func (c builder) trace(m *hcmv3.HttpConnectionManager) {
 	t := c.Tracing
 	if t.Tracer == nil {
 		return

@@ -138,13 +138,13 @@ func lookAt(l *listenerv3.Listener, inspector *listenerv3.ListenerFilter, ports 
 // ownPort closes connections to the listener's own port: handed on to their destination, they would
 // come back for ever.
 func ownPort(listener string, port uint32) *listenerv3.FilterChain {
-	chain := opaque(listener+"-blackhole", blackHole, Common{})
+	chain := opaque(listener+"-blackhole", blackHole, builder{})
 	chain.FilterChainMatch = &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(port)}
 	return chain
 }
 
 // opaque is a chain that hands bytes on to a cluster.
-func opaque(name, cluster string, common Common) *listenerv3.FilterChain {
+func opaque(name, cluster string, common builder) *listenerv3.FilterChain {
 	if common.authFilters.closes() {
 		cluster = blackHole
 	}

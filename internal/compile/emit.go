@@ -1,0 +1,139 @@
+package compile
+
+import (
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/translate/pb"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
+)
+
+// emitter makes resources of the inputs of translations. It is the one place where a message
+// becomes a resource: translated, patched, checked, encoded, with its references. One goroutine
+// uses it at a time.
+type emitter struct {
+	store    *resource.Store
+	refusals Refusals
+	memos    map[string]anyMemo      // by the kind of translation
+	referred *model.Interner[string] // names of resources that others refer to
+}
+
+// Refusals has a function for each sort of thing that cannot be served as it was compiled. All
+// fields must be set.
+type Refusals struct {
+	// Endpoint gets an endpoint that must not be encoded and is left out.
+	Endpoint func(model.Endpoint, error)
+	// Resource gets a resource that breaks a rule for which Envoy would refuse a whole response. It
+	// is left out or closed, and all others go on.
+	Resource func(name string, err error)
+}
+
+func newEmitter(store *resource.Store, refusals Refusals) *emitter {
+	return &emitter{
+		store: store, refusals: refusals, memos: map[string]anyMemo{}, referred: model.NewInterner[string](),
+	}
+}
+
+// validatable is a message that checks the rules of its fields (protoc-gen-validate). Envoy checks
+// the same rules, and refuses a whole response for one message that breaks them.
+type validatable interface {
+	proto.Message
+	Validate() error
+}
+
+// made is what a translation makes of an input.
+type made struct {
+	name    string
+	message validatable // nil for nothing
+	traits  resource.Traits
+	table   string // of a virtual host: its route table
+	// closed returns what takes the place of a message that cannot be served. Without it there is
+	// no resource then.
+	closed func() validatable
+}
+
+// patches are changes of a message before it is encoded. Equal patches are one pointer, as they are
+// part of what an emission is remembered by; nil is for none.
+type patches struct {
+	apply func(resource string, m validatable) validatable
+}
+
+// emission is all that a resource is made of.
+type emission[In comparable] struct {
+	in      In
+	patches *patches
+}
+
+// translation is a translation to messages, and the resources that were made of them.
+type translation[In comparable] struct{ *memo[emission[In]] }
+
+// declare adds a kind of translation to those of the emitter. Metrics call it by its kind.
+func declare[In comparable](e *emitter, kind string, translate func(In) made) translation[In] {
+	return translation[In]{remember(e, kind, func(of emission[In]) *resource.Resource {
+		return e.emit(translate(of.in), of.patches)
+	})}
+}
+
+// remember adds a kind of resource that is made otherwise than of one message.
+func remember[In comparable](e *emitter, kind string, assemble func(In) *resource.Resource) *memo[In] {
+	m := newMemo(e.store, assemble)
+	e.memos[kind] = m
+	return m
+}
+
+// get returns what an input comes to: nil for nothing, or for what cannot be served.
+func (t translation[In]) get(in In) *resource.Resource { return t.patched(in, nil) }
+
+// patched is get for a message that patches change.
+func (t translation[In]) patched(in In, by *patches) *resource.Resource {
+	return t.memo.get(emission[In]{in, by})
+}
+
+// emit makes a resource of a message, patched.
+func (e *emitter) emit(m made, by *patches) *resource.Resource {
+	if m.message == nil {
+		return nil
+	}
+	if by != nil {
+		m.message = by.apply(m.name, m.message)
+	}
+	r, err := e.encode(m)
+	if err == nil {
+		return r
+	}
+	e.refusals.Resource(m.name, err)
+	if m.closed == nil {
+		return nil
+	}
+	m.message = m.closed()
+	if r, err = e.encode(m); err != nil {
+		e.refusals.Resource(m.name, err)
+		return nil
+	}
+	return r
+}
+
+// encode makes a resource of a message that keeps the rules of its fields. Its references are read
+// from the message. A virtual host is encoded without its name, which depends on how it is sent.
+func (e *emitter) encode(m made) (*resource.Resource, error) {
+	host, ofTable := m.message.(*routev3.VirtualHost)
+	if ofTable {
+		host.Name = m.name
+	}
+	if err := m.message.Validate(); err != nil {
+		return nil, err
+	}
+	if ofTable {
+		host.Name = ""
+	}
+	body, err := pb.Marshal(m.message)
+	if err != nil {
+		return nil, err
+	}
+	m.traits.Refs = e.refsOf(m.message)
+	if ofTable {
+		return resource.NewVirtualHost(m.table, m.name, body, m.traits.Refs), nil
+	}
+	return resource.NewWith(m.name, body, m.traits), nil
+}
