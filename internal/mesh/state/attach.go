@@ -6,6 +6,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/mesh/forkmap"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -51,12 +52,18 @@ func noting[T any](list func(*batch) *[]Pair[T]) func(*batch, *T, *T) *T {
 
 // attachments are what the objects of the Gateway API have come to, for the Writer.
 type attachments struct {
-	objects map[source.Key][]model.Object
+	objects *forkmap.Map[source.Key, []model.Object]
 	// attached counts the routes of each listener, by the "namespace/name" of its Gateway.
-	attached map[string]int32
+	attached *forkmap.Map[string, int32]
 	// leads has what each route leads to by its Gateways, sorted, and leading how many routes do.
-	leads     map[source.Key][]lead
-	leading   map[model.Host]map[string]int32 // by host and Gateway
+	leads *forkmap.Map[source.Key, []lead]
+	// leading are by host and Gateway. The maps by Gateway never change.
+	leading *forkmap.Map[model.Host, map[string]int32]
+	canonical
+}
+
+// canonical are the parts of what attachments come to that are the same wherever they are equal.
+type canonical struct {
 	policies  *model.Pool[model.TrafficPolicy]
 	routes    *model.Pool[model.HTTPRoute]
 	matches   *model.Pool[model.HTTPMatch]
@@ -68,13 +75,22 @@ type attachments struct {
 
 func newAttachments() *attachments {
 	return &attachments{
-		objects: map[source.Key][]model.Object{}, attached: map[string]int32{},
-		leads: map[source.Key][]lead{}, leading: map[model.Host]map[string]int32{},
-		policies: model.NewPool[model.TrafficPolicy](),
-		routes:   model.NewPool[model.HTTPRoute](), matches: model.NewPool[model.HTTPMatch](),
-		tcp: model.NewPool[model.TCPRoute](), tlsRoutes: model.NewPool[model.TLSRoute](),
-		l4Matches: model.NewPool[model.L4Match](),
-		tls:       model.NewPool[model.ServerTLS](),
+		objects: forkmap.New[source.Key, []model.Object](), attached: forkmap.New[string, int32](),
+		leads: forkmap.New[source.Key, []lead](), leading: forkmap.New[model.Host, map[string]int32](),
+		canonical: canonical{
+			policies: model.NewPool[model.TrafficPolicy](),
+			routes:   model.NewPool[model.HTTPRoute](), matches: model.NewPool[model.HTTPMatch](),
+			tcp: model.NewPool[model.TCPRoute](), tlsRoutes: model.NewPool[model.TLSRoute](),
+			l4Matches: model.NewPool[model.L4Match](),
+			tls:       model.NewPool[model.ServerTLS](),
+		},
+	}
+}
+
+func (a *attachments) fork() *attachments {
+	return &attachments{
+		objects: a.objects.Fork(), attached: a.attached.Fork(), leads: a.leads.Fork(), leading: a.leading.Fork(),
+		canonical: a.canonical,
 	}
 }
 
@@ -125,7 +141,7 @@ func (a *attachments) put(b *batch, k source.Key, now []model.Object) {
 
 // putStatus puts the status of an object into the snapshot; nil is none.
 func (a *attachments) putStatus(b *batch, k source.Key, status *model.GatewayAPIStatus) {
-	now := slices.DeleteFunc(slices.Clone(a.objects[k]), isStatus)
+	now := slices.DeleteFunc(slices.Clone(a.objects.Get(k)), isStatus)
 	if status != nil {
 		now = append(now, status)
 	}
@@ -133,17 +149,17 @@ func (a *attachments) putStatus(b *batch, k source.Key, status *model.GatewayAPI
 }
 
 func (a *attachments) replace(b *batch, k source.Key, now []model.Object) {
-	kept, _ := b.replace(a.objects[k], now)
+	kept, _ := b.replace(a.objects.Get(k), now)
 	if len(kept) == 0 {
-		delete(a.objects, k)
+		a.objects.Drop(k)
 		return
 	}
-	a.objects[k] = kept
+	a.objects.Put(k, kept)
 }
 
 // status returns the present status of an object as a list of at most one.
 func (a *attachments) status(k source.Key) []model.Object {
-	return slices.DeleteFunc(slices.Clone(a.objects[k]), func(o model.Object) bool { return !isStatus(o) })
+	return slices.DeleteFunc(slices.Clone(a.objects.Get(k)), func(o model.Object) bool { return !isStatus(o) })
 }
 
 func isStatus(o model.Object) bool {

@@ -52,8 +52,8 @@ func TestAttachmentsEqualFromNothing(t *testing.T) {
 			fresh := NewWriter()
 			expected, _ := fresh.Apply(all)
 			requireSame(t, "what attachments come to", attachedObjects(expected), attachedObjects(next))
-			require.Equal(t, fresh.attachments.attached, writer.attachments.attached)
-			require.Equal(t, fresh.attachments.leading, writer.attachments.leading)
+			require.Equal(t, fresh.attachments.attached.All(), writer.attachments.attached.All())
+			require.Equal(t, fresh.attachments.leading.All(), writer.attachments.leading.All())
 			if d.IsEmpty() {
 				require.Equal(t, attachedObjects(from), attachedObjects(next))
 			}

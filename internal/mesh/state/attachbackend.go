@@ -54,26 +54,39 @@ func leadsOf(r *model.AttachedRoute, status *model.GatewayAPIStatus) []lead {
 // countLeads counts where a route leads. Hosts that a Gateway begins or ceases to lead to are added
 // to those whose policies are looked at again: their statuses name the Gateway.
 func (a *attachments) countLeads(k source.Key, now []lead, hosts hostSet) {
-	was := a.leads[k]
+	was := a.leads.Get(k)
 	add := func(l lead, n int32) {
-		before := a.leading[l.host][l.gateway]
-		if a.leading[l.host] == nil {
-			a.leading[l.host] = map[string]int32{}
-		}
-		if a.leading[l.host][l.gateway] = before + n; before+n == 0 {
-			delete(a.leading[l.host], l.gateway)
-		}
-		if len(a.leading[l.host]) == 0 {
-			delete(a.leading, l.host)
-		}
-		if before == 0 || before+n == 0 {
+		before, routes := a.addLeading(l, n)
+		if before == 0 || routes == 0 {
 			hosts[l.host] = true
 		}
 	}
 	recount(was, now, add)
-	if a.leads[k] = now; len(now) == 0 {
-		delete(a.leads, k)
+	if len(now) == 0 {
+		a.leads.Drop(k)
+		return
 	}
+	a.leads.Put(k, now)
+}
+
+// addLeading counts that so many more routes of a Gateway lead to a host. It returns how many did
+// and do.
+func (a *attachments) addLeading(l lead, more int32) (before, now int32) {
+	counts := maps.Clone(a.leading.Get(l.host))
+	if counts == nil {
+		counts = map[string]int32{}
+	}
+	before = counts[l.gateway]
+	now = before + more
+	if counts[l.gateway] = now; now == 0 {
+		delete(counts, l.gateway)
+	}
+	if len(counts) == 0 {
+		a.leading.Drop(l.host)
+	} else {
+		a.leading.Put(l.host, counts)
+	}
+	return before, now
 }
 
 // resolveBackends makes the policies of hosts anew, and the statuses of all that are for them.
@@ -201,7 +214,7 @@ const maxAncestors = 16
 func (a *attachments) ancestorsOf(p *model.BackendTLSPolicy) []model.ParentRef {
 	var gateways []string
 	for _, t := range p.Targets {
-		gateways = slices.AppendSeq(gateways, maps.Keys(a.leading[t.Host]))
+		gateways = slices.AppendSeq(gateways, maps.Keys(a.leading.Get(t.Host)))
 	}
 	var out []model.ParentRef
 	for _, full := range model.SortedDistinct(gateways) {

@@ -323,7 +323,7 @@ func (a *attachments) listenerStatus(
 	out := model.ListenerStatus{
 		Name: l.Name, Kinds: l.Kinds, Accepted: l.Accepted, Conflicted: l.Conflicted,
 		ResolvedRefs: s.resolvedRefs(g, l),
-		Attached:     a.attached[g.Namespace+"/"+listenerName(g, l)],
+		Attached:     a.attached.Get(g.Namespace + "/" + listenerName(g, l)),
 		Programmed:   model.Condition{Status: true, Reason: "Programmed"},
 	}
 	switch {

@@ -34,8 +34,10 @@ func (a *attachments) count(k source.Key, now *model.GatewayAPIStatus, c concern
 	}
 	was, is := listenersOf(before), listenersOf(now)
 	add := func(listener string, n int32) {
-		if a.attached[listener] += n; a.attached[listener] == 0 {
-			delete(a.attached, listener)
+		if routes := a.attached.Get(listener) + n; routes == 0 {
+			a.attached.Drop(listener)
+		} else {
+			a.attached.Put(listener, routes)
 		}
 		if owner := ownerOf(listener); owner.Kind == kinds.ListenerSet {
 			c.sets[owner] = true

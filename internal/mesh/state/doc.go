@@ -4,6 +4,9 @@
 //
 //	[]Update ─► Writer.Apply ─► Snapshot N+1, Delta
 //
-// It may import api/kinds, source and api/model. It knows nothing of when a batch leaves
-// (schedule), of proxies and of Envoy.
+// A Writer forks: the fork goes on from the present generation, and neither sees what the other
+// applies.
+//
+// It may import api/kinds, source, api/model and mesh/forkmap. It knows nothing of when a batch
+// leaves (schedule), of proxies and of Envoy.
 package state

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/mesh/forkmap"
 )
 
 // Several ServiceEntries of a namespace may say something of one host: one its HTTP port, another
@@ -44,7 +45,7 @@ func (b *batch) noteEntry(old, now *model.Service) {
 }
 
 // swapEntries puts what ServiceEntries say now into the snapshot, host by host.
-func (b *batch) swapEntries(groups map[entryHost]entryGroup) {
+func (b *batch) swapEntries(groups *forkmap.Map[entryHost, entryGroup]) {
 	if len(b.dirtyEntries) == 0 {
 		return
 	}
@@ -52,16 +53,16 @@ func (b *batch) swapEntries(groups map[entryHost]entryGroup) {
 		return cmp.Or(cmp.Compare(a.namespace, o.namespace), cmp.Compare(a.host, o.host))
 	})
 	for _, at := range hosts {
-		before, known := groups[at]
+		before, known := groups.Find(at)
 		if !known {
 			before = b.singleEntry(at)
 		}
 		after := before.with(b.dirtyEntries[at])
 		b.swapShown(before.shown, after.shown)
 		if len(after.said) > 1 {
-			groups[at] = after
+			groups.Put(at, after)
 		} else {
-			delete(groups, at)
+			groups.Drop(at)
 		}
 	}
 }

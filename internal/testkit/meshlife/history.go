@@ -46,6 +46,13 @@ func NewHistory() *History {
 	return &History{present: map[source.Key][]model.Object{}, gone: map[source.Key]bool{}, pools: newPools()}
 }
 
+// Fork returns a history that goes on from here on its own.
+func (h *History) Fork() *History {
+	f := *h
+	f.present, f.gone = maps.Clone(h.present), maps.Clone(h.gone)
+	return &f
+}
+
 // Present are the objects that there are now, by key, as copies that share nothing with any update.
 func (h *History) Present() []Update {
 	var list []Update
