@@ -61,5 +61,16 @@ func (m *impact) causeOf(object source.Key) cause {
 	return cause(len(m.objects) - 1)
 }
 
+// objectsOf returns the objects that are causes, sorted, each once.
+func (m *impact) objectsOf(units causes[unit]) []source.Key {
+	found := map[source.Key]bool{}
+	for _, by := range units {
+		if by != noObject {
+			found[m.objectOf(by)] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(found), source.Key.Compare)
+}
+
 // objectOf returns the object that a cause is, the zero Key for noObject.
 func (m *impact) objectOf(by cause) source.Key { return m.objects[by] }

@@ -48,7 +48,7 @@ func (c *Compiler) buildFor(m *Member, stated *model.Stated) {
 }
 
 // built returns the class that is built completely and waits for its proxy; nil if there is none.
-func (c *Compiler) built(key scope.Class) *class {
+func (c *compiled) built(key scope.Class) *class {
 	if g := c.building; g != nil && g.key == key && g.pending == nil {
 		return g
 	}

@@ -32,6 +32,17 @@ type class struct {
 	// problems are what the class sees wrong in each unit.
 	problems map[unit][]*source.Tallied
 	pending  *pendingBuild // what is not compiled yet; nil for a complete class
+	borrows  bool          // its maps are those of the class that it is a copy of
+}
+
+// own gives the class maps of its own, before one is changed.
+func (c *class) own() {
+	if !c.borrows {
+		return
+	}
+	c.varied, c.labelUses = maps.Clone(c.varied), maps.Clone(c.labelUses)
+	c.tables, c.owners, c.problems = maps.Clone(c.tables), maps.Clone(c.owners), maps.Clone(c.problems)
+	c.borrows = false
 }
 
 // table is a route table: its head and the number of its virtual hosts. The head is nil until a
@@ -134,6 +145,7 @@ func (c *class) editTables(builder unitBuilder, s *scope.Scope, e *edits) {
 }
 
 func (c *class) editTable(st *resource.Store, e *edits, name string) {
+	c.own()
 	t := c.tables[name]
 	t.vhosts += c.addedVhosts(e, name)
 	for vhost, r := range e.vhosts[name] {
@@ -233,6 +245,9 @@ func (c *class) stepTo(
 ) (_ []resource.ClassState, rekeyed bool) {
 	shared := m.steps.editFor(builder, m, &c.scope, to)
 	if shared != nil {
+		if m.reasons != nil {
+			m.reasons[c] = shared.causes
+		}
 		if next, replaced := c.replace(builder, m, shared); replaced {
 			c.setScope(to)
 			return c.setState(next, changed), false

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -16,21 +15,13 @@ import (
 // to generation at the cost of the change. Its methods may be called from any goroutine; a lock
 // lets one run at a time.
 type Compiler struct {
-	mu         sync.Mutex
-	buildMu    sync.Mutex // held by the proxy whose class is built in chunks; taken before mu
-	snapshot   *state.Snapshot
-	builder    unitBuilder
-	classifier *scope.Classifier
-	classes    map[scope.Class]*class
-	list       []*class // the classes, by id
-	members    *members
-	noSharing  bool   // compiles each class from nothing; tests compare with it
-	building   *class // is built in chunks: has no proxy yet, and is in no list
-	chunkSize  int    // how many units are compiled while the lock is held
-	tell       func(appeared, fixed []source.Problem)
-	nextID     resource.ClassID
-	sweptAt    int
-	changed    []resource.ClassState // the buffer of Step.Changed, used again in each step
+	mu      sync.Mutex
+	buildMu sync.Mutex // held by the proxy whose class is built in chunks; taken before mu
+	*compiled
+	chunkSize int // how many units are compiled while the lock is held
+	tell      func(appeared, fixed []source.Problem)
+	sweptAt   int
+	changed   []resource.ClassState // the buffer of Step.Changed, used again in each step
 }
 
 // Placement is where a proxy belongs: its class (a variant, in this package), the class's state and
@@ -52,6 +43,9 @@ type Step struct {
 	// Appeared are problems that classes see in this step and did not see before. Fixed are those
 	// that no class sees any more.
 	Appeared, Fixed []source.Problem
+	// Causes are the objects whose changes touched each class of Changed, sorted. There are none
+	// where a change of the mesh configuration or of a Sidecar touched all. A plan alone has them.
+	Causes map[resource.ClassID][]source.Key
 }
 
 // MemberMove is a proxy and its new place.
@@ -65,88 +59,20 @@ func NewCompiler(refusals Refusals) *Compiler { return newCompiler(refusals, uni
 
 func newCompiler(refusals Refusals, kinds []unitKind) *Compiler {
 	return &Compiler{
-		snapshot:   state.NewWriter().Snapshot(),
-		builder:    unitBuilder{newTranslationCache(resource.NewStore(), refusals), kinds},
-		classifier: scope.NewClassifier(),
-		classes:    map[scope.Class]*class{},
-		members:    newMembers(),
-		chunkSize:  defaultChunkSize,
+		compiled: &compiled{
+			snapshot:   state.NewWriter().Snapshot(),
+			builder:    unitBuilder{newTranslationCache(resource.NewStore(), refusals), kinds},
+			classifier: scope.NewClassifier(),
+			classes:    map[scope.Class]*class{},
+			members:    newMembers(),
+		},
+		chunkSize: defaultChunkSize,
 	}
 }
 
 // Tell has f called with what new classes see wrong, and no class saw before, when they have got a
 // proxy. f runs before the next generation does. Tell is called before the Compiler is used.
 func (c *Compiler) Tell(f func(appeared, fixed []source.Problem)) { c.tell = f }
-
-// seat is where a member belongs in the present snapshot.
-type seat struct {
-	proxy scope.Proxy
-	own   resource.Overlay
-	key   scope.Class
-}
-
-func (c *Compiler) seatOf(m *Member, stated *model.Stated) seat {
-	proxy, own := resolve(c.snapshot, m.facts())
-	key := c.classifier.Classify(c.snapshot, proxy)
-	key.Stated = stated
-	return seat{proxy, own, key}
-}
-
-// place finds or makes the class of a member, and counts the member in it.
-func (c *Compiler) place(m *Member, to seat) Placement {
-	if m.known.Proxy.Labels == to.proxy.Labels {
-		m.known.Proxy.Labels = to.proxy.Labels // the Pod record's string: no second copy is kept
-	}
-	key := to.key
-	cl := c.classes[key]
-	if cl == nil {
-		if cl = c.built(key); cl == nil {
-			cl = &class{key: key}
-			c.compileNew(cl)
-		}
-		c.addClass(cl)
-	}
-	at := c.variantOf(cl, nearOf(to.proxy, cl.placeLabels))
-	cl.members++
-	at.members++
-	if m.variant != nil {
-		c.release(m.variant)
-	}
-	m.variant, m.own = at, to.own
-	return Placement{Class: at.id, State: at.state, Overlay: to.own}
-}
-
-// addClass gives a new class its id and lists it.
-func (c *Compiler) addClass(cl *class) {
-	c.nextID++
-	cl.id = c.nextID
-	c.classes[cl.key] = cl
-	c.list = append(c.list, cl)
-	if c.building == cl {
-		c.building = nil
-	}
-}
-
-// compileNew compiles a new class: from its base class if there is one, else from nothing.
-func (c *Compiler) compileNew(cl *class) {
-	s := c.builder.scope(c.snapshot, cl)
-	if base := baseFor(c.list, &cl.key, s); base != nil && !c.noSharing {
-		cl.startFrom(c.builder, base, c.snapshot, s)
-		return
-	}
-	cl.compileAll(c.builder, s)
-}
-
-// variantOf finds or makes the variant of a class at a place.
-func (c *Compiler) variantOf(cl *class, near model.Labels) *variant {
-	at := cl.variants.byPlace[near]
-	if at == nil {
-		c.nextID++
-		at = &variant{class: cl, id: c.nextID, near: near, state: cl.stateAt(c.builder, near)}
-		cl.variants.add(at)
-	}
-	return at
-}
 
 // resolve returns the proxy and its own addresses. It prefers the Pod record to what the proxy says
 // of itself, because a compromised proxy may claim labels.
@@ -174,28 +100,19 @@ func resolve(snap *state.Snapshot, f Facts) (scope.Proxy, resource.Overlay) {
 func (c *Compiler) Advance(d *state.Delta, publish func(Step)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.snapshot = d.To
-	step := Step{Generation: d.To.Generation, Changed: c.changed}
-	m := c.builder.impactOf(d, c.builder.newFastPath(d), c.namesHosts())
-	m.steps = newStepCache(m)
-	m.steps.noSharing = c.noSharing
-	rekeyed := map[*class]bool{}
-	for _, cl := range c.list {
-		var again bool
-		if step.Changed, again = cl.step(c.builder, m, step.Changed); again {
-			rekeyed[cl], cl.variants = true, variants{}
-		}
-	}
-	if c.building != nil {
-		c.building.step(c.builder, m, nil)
-	}
-	m.steps.close()
-	c.move(d, rekeyed, &step)
-	step.Appeared, step.Fixed = c.builder.problems.Flush()
+	step := c.advance(d, c.changed)
 	c.sweep()
 	publish(step)
 	clear(step.Changed)
 	c.changed = step.Changed[:0]
+}
+
+// Plan returns what Advance would change, and changes nothing: neither a class nor anything that is
+// sent. It costs what the step costs, but keeps what it translated, so that the step finds it.
+func (c *Compiler) Plan(d *state.Delta) Step {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.fork().advance(d, nil)
 }
 
 func (c *Compiler) problems() []source.Problem { return c.builder.problems.Current() }

@@ -17,7 +17,7 @@
 //	impact      the hosts, ports and routes that a Delta may touch, in any class
 //	base class  the compiled class that a new one starts from
 //
-// The package may import api/kinds, api/model, source, mesh/state, mesh/scope, xds/resource,
-// xds/proxystats and the packages of translate but evaluate. It knows nothing of gRPC or of
-// sessions.
+// The package may import api/kinds, api/model, source, mesh/forkmap, mesh/state, mesh/scope,
+// xds/resource, xds/proxystats and the packages of translate but evaluate. It knows nothing of gRPC
+// or of sessions.
 package compile

@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -29,8 +28,12 @@ func (m *impact) forClass(from, to *scope.Scope) (of *impact, narrow bool) {
 		return m, false
 	}
 	of = m.clone()
-	if in := cmp.Or(to.Sidecar(), from.Sidecar()); in != nil {
-		of.because(in.Key())
+	of.by = noObject
+	for _, p := range m.delta.Sidecars {
+		if p.Old != nil && p.Old == from.Sidecar() || p.New != nil && p.New == to.Sidecar() {
+			of.because(p.Either().Key())
+			break
+		}
 	}
 	of.own, of.ownBy = true, of.by
 	of.steps = nil

@@ -49,12 +49,12 @@ func (b unitBuilder) newFastPath(d *state.Delta) *endpointFastPath {
 // replaceList records what replaces the assignments of a list, and forgets these.
 func (f *endpointFastPath) replaceList(host model.Host, m groupMove, g *groups) {
 	f.movedLists[m.from] = m.to
-	for _, key := range g.assigned[m.from] {
-		old := f.assignments.results[key]
-		delete(f.assignments.results, key)
-		disputed := g.ambiguous[old]
+	for _, key := range g.assigned.Get(m.from) {
+		old := f.assignments.results.Get(key)
+		f.assignments.results.Drop(key)
+		disputed := g.ambiguous.Get(old)
 		if !disputed {
-			delete(g.keyOf, old)
+			g.keyOf.Drop(old)
 		}
 		if key.varies() {
 			f.varying[key.cluster] = true
@@ -69,7 +69,7 @@ func (f *endpointFastPath) replaceList(host model.Host, m groupMove, g *groups) 
 		next.list = m.to
 		f.replacements[old] = &next
 	}
-	delete(g.assigned, m.from)
+	g.assigned.Drop(m.from)
 }
 
 // replaceIn returns a set of assignments in which the changed ones are replaced.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/mesh/forkmap"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/translate/endpoint"
@@ -19,14 +20,15 @@ import (
 type groups struct {
 	store     *resource.Store
 	members   translation[memberKey]
-	known     map[groupKey]*groupList
-	byService map[serviceID][]groupKey
+	isFork    bool
+	known     *forkmap.Map[groupKey, *groupList]
+	byService *forkmap.Map[serviceID, []groupKey]
 
 	// assigned are the assignments that were made of a list. keyOf is the reverse. ambiguous are
 	// assignments that several lists came to.
-	assigned  map[*groupList][]assignmentKey
-	keyOf     map[*resource.Resource]assignmentKey
-	ambiguous map[*resource.Resource]bool
+	assigned  *forkmap.Map[*groupList, []assignmentKey]
+	keyOf     *forkmap.Map[*resource.Resource, assignmentKey]
+	ambiguous *forkmap.Map[*resource.Resource, bool]
 }
 
 // serviceID identifies a Service, or a ServiceEntry by its name in entry.
@@ -84,11 +86,18 @@ func newGroups(e *emitter) *groups {
 			}
 			return made{name: string(k.id), message: m}
 		}),
-		known:     map[groupKey]*groupList{},
-		byService: map[serviceID][]groupKey{},
-		assigned:  map[*groupList][]assignmentKey{},
-		keyOf:     map[*resource.Resource]assignmentKey{},
-		ambiguous: map[*resource.Resource]bool{},
+		known:     forkmap.New[groupKey, *groupList](),
+		byService: forkmap.New[serviceID, []groupKey](),
+		assigned:  forkmap.New[*groupList, []assignmentKey](),
+		keyOf:     forkmap.New[*resource.Resource, assignmentKey](),
+		ambiguous: forkmap.New[*resource.Resource, bool](),
+	}
+}
+
+func (g *groups) fork() *groups {
+	return &groups{
+		store: g.store, members: g.members, isFork: true, known: g.known.Fork(), byService: g.byService.Fork(),
+		assigned: g.assigned.Fork(), keyOf: g.keyOf.Fork(), ambiguous: g.ambiguous.Fork(),
 	}
 }
 
@@ -96,7 +105,7 @@ func newGroups(e *emitter) *groups {
 func (g *groups) get(s *scope.Scope, svc *model.Service, key groupKey) *groupList {
 	id := serviceIDOf(svc)
 	key.service = id
-	if l := g.known[key]; l != nil {
+	if l := g.known.Get(key); l != nil {
 		return l
 	}
 	var edits []siteEdit
@@ -108,8 +117,8 @@ func (g *groups) get(s *scope.Scope, svc *model.Service, key groupKey) *groupLis
 		}
 	}
 	l := g.apply(&groupList{of: &key}, edits)
-	g.known[key] = l
-	g.byService[id] = append(g.byService[id], key)
+	g.known.Put(key, l)
+	g.byService.Put(id, append(slices.Clip(g.byService.Get(id)), key))
 	return l
 }
 
@@ -146,7 +155,7 @@ func workloadOf(e model.Endpoint) string {
 
 // update brings all groups of a service to the new endpoints, and returns those that changed.
 func (g *groups) update(c state.EndpointChange) (moves []groupMove) {
-	for _, key := range g.byService[serviceID{host: c.Host, namespace: c.Namespace, entry: c.Entry}] {
+	for _, key := range g.byService.Get(serviceID{host: c.Host, namespace: c.Namespace, entry: c.Entry}) {
 		var edits []siteEdit
 		for _, id := range c.IDs {
 			if e, ok := c.From.Get(id); ok && key.includes(e) && g.member(&key, id, e) != nil {
@@ -163,9 +172,9 @@ func (g *groups) update(c state.EndpointChange) (moves []groupMove) {
 		if len(edits) == 0 {
 			continue
 		}
-		from := g.known[key]
+		from := g.known.Get(key)
 		if to := g.apply(from, edits); to != from {
-			g.known[key] = to
+			g.known.Put(key, to)
 			moves = append(moves, groupMove{from, to})
 		}
 	}
@@ -174,11 +183,19 @@ func (g *groups) update(c state.EndpointChange) (moves []groupMove) {
 
 // recordAssignment records the key that an assignment was made of.
 func (g *groups) recordAssignment(k assignmentKey, r *resource.Resource) {
-	g.assigned[k.list] = append(g.assigned[k.list], k)
-	if other, known := g.keyOf[r]; known && (*other.list.of != *k.list.of || other.prefer != k.prefer) {
-		g.ambiguous[r] = true
+	g.assigned.Put(k.list, append(g.own(g.assigned.Get(k.list)), k))
+	if other, known := g.keyOf.Find(r); known && (*other.list.of != *k.list.of || other.prefer != k.prefer) {
+		g.ambiguous.Put(r, true)
 	}
-	g.keyOf[r] = k
+	g.keyOf.Put(r, k)
+}
+
+// own returns a list that can be appended to without a trace in the original.
+func (g *groups) own(keys []assignmentKey) []assignmentKey {
+	if g.isFork {
+		return slices.Clip(keys)
+	}
+	return keys
 }
 
 // varies reports whether the assignment differs between places.
@@ -186,22 +203,23 @@ func (k *assignmentKey) varies() bool { return len(k.prefer.Keys()) > 0 }
 
 // sweep forgets the groups that have no assignment and are not in held.
 func (g *groups) sweep(assignments map[assignmentKey]*resource.Resource, held map[*groupList]bool) {
-	clear(g.assigned)
-	clear(g.keyOf)
-	clear(g.ambiguous)
+	g.assigned = forkmap.New[*groupList, []assignmentKey]()
+	g.keyOf = forkmap.New[*resource.Resource, assignmentKey]()
+	g.ambiguous = forkmap.New[*resource.Resource, bool]()
 	for k, r := range assignments {
 		g.recordAssignment(k, r)
 	}
-	for key, l := range g.known {
-		if len(g.assigned[l]) > 0 || held[l] {
+	for key, l := range g.known.All() {
+		if len(g.assigned.Get(l)) > 0 || held[l] {
 			continue
 		}
-		delete(g.known, key)
-		rest := slices.DeleteFunc(g.byService[key.service], func(k groupKey) bool { return k == key })
+		g.known.Drop(key)
+		rest := slices.Clone(g.byService.Get(key.service))
+		rest = slices.DeleteFunc(rest, func(k groupKey) bool { return k == key })
 		if len(rest) == 0 {
-			delete(g.byService, key.service)
+			g.byService.Drop(key.service)
 			continue
 		}
-		g.byService[key.service] = rest
+		g.byService.Put(key.service, rest)
 	}
 }

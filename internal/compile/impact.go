@@ -17,7 +17,8 @@ type impact struct {
 	kinds    []unitKind
 	delta    *state.Delta
 	fastPath *endpointFastPath
-	steps    *stepCache // nil where the impact is of one class alone
+	steps    *stepCache              // nil where the impact is of one class alone
+	reasons  map[*class][]source.Key // what touched each class; nil where nobody asks
 	// anyNames says that a class has names, which others need not be looked for.
 	anyNames bool
 

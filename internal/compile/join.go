@@ -78,7 +78,7 @@ func (c *Compiler) tryJoin(
 }
 
 // keyOf returns the class of a proxy, and whether it exists or can start from a base class.
-func (c *Compiler) keyOf(m *Member, stated *model.Stated) (key scope.Class, has bool) {
+func (c *compiled) keyOf(m *Member, stated *model.Stated) (key scope.Class, has bool) {
 	key = c.seatOf(m, stated).key
 	if c.noSharing || c.classes[key] != nil || c.built(key) != nil {
 		return key, true
@@ -107,7 +107,7 @@ func (c *Compiler) Leave(m *Member) {
 	c.release(m.variant)
 }
 
-func (c *Compiler) release(at *variant) {
+func (c *compiled) release(at *variant) {
 	old := at.class
 	if at.members--; at.members == 0 {
 		old.variants.drop(at)

@@ -1,6 +1,9 @@
 package compile
 
-import "github.com/lateen-mesh/lateen/internal/xds/resource"
+import (
+	"github.com/lateen-mesh/lateen/internal/mesh/forkmap"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
+)
 
 // memo remembers what a translation made of an input. The input is the key and holds all that the
 // translation can reach, so nothing has to be invalidated. What no class uses any more is swept.
@@ -8,9 +11,9 @@ import "github.com/lateen-mesh/lateen/internal/xds/resource"
 type memo[In comparable] struct {
 	store     *resource.Store
 	translate func(In) *resource.Resource
-	results   map[In]*resource.Resource
+	results   *forkmap.Map[In, *resource.Resource]
 	onMiss    func(In, *resource.Resource) // called with each new result, unless nil
-	stats     TranslateStats
+	stats     *TranslateStats
 }
 
 // anyMemo is a memo of any input type.
@@ -33,25 +36,35 @@ func (s TranslateStats) plus(o TranslateStats) TranslateStats {
 }
 
 func newMemo[In comparable](store *resource.Store, translate func(In) *resource.Resource) *memo[In] {
-	return &memo[In]{store: store, translate: translate, results: map[In]*resource.Resource{}}
+	return &memo[In]{
+		store: store, translate: translate, results: forkmap.New[In, *resource.Resource](), stats: &TranslateStats{},
+	}
+}
+
+// fork returns a memo that knows what this one does, and keeps what it makes for itself. It counts
+// with this one.
+func (m *memo[In]) fork(onMiss func(In, *resource.Resource)) *memo[In] {
+	f := *m
+	f.results, f.onMiss = m.results.Fork(), onMiss
+	return &f
 }
 
 func (m *memo[In]) get(in In) *resource.Resource {
-	if r, ok := m.results[in]; ok {
+	if r, ok := m.results.Find(in); ok {
 		m.stats.Hits++
 		return r
 	}
 	m.stats.Misses++
 	fresh := m.translate(in)
 	if fresh == nil {
-		m.results[in] = nil
+		m.results.Put(in, nil)
 		return nil
 	}
 	r := m.store.Canonical(fresh)
 	if r != fresh {
 		m.stats.Equal++
 	}
-	m.results[in] = r
+	m.results.Put(in, r)
 	if m.onMiss != nil {
 		m.onMiss(in, r)
 	}
@@ -60,13 +73,13 @@ func (m *memo[In]) get(in In) *resource.Resource {
 
 // sweep forgets the results that are not live.
 func (m *memo[In]) sweep(live *resource.Live) {
-	for in, r := range m.results {
+	for in, r := range m.results.All() {
 		if !live.Has(r) {
-			delete(m.results, in)
+			m.results.Drop(in)
 		}
 	}
 }
 
-func (m *memo[In]) len() int { return len(m.results) }
+func (m *memo[In]) len() int { return m.results.Own() }
 
-func (m *memo[In]) counts() TranslateStats { return m.stats }
+func (m *memo[In]) counts() TranslateStats { return *m.stats }

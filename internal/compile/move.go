@@ -16,12 +16,12 @@ type leaver struct {
 
 // move places again the proxies whose class or place the delta may change. So it does with all
 // proxies of rekeyed classes, in which other labels of the place count than before.
-func (c *Compiler) move(d *state.Delta, rekeyed map[*class]bool, step *Step) {
+func (c *compiled) move(d *state.Delta, rekeyed map[*class]bool, step *Step) {
 	moves := scope.MovesOf(d)
 	touched := c.members.touched(d, moves)
 	if len(rekeyed) > 0 {
 		for m := range c.members.all() {
-			if rekeyed[m.variant.class] {
+			if at, _ := c.seatedAt(m); rekeyed[at.class] {
 				touched[m] = true
 			}
 		}
@@ -29,11 +29,12 @@ func (c *Compiler) move(d *state.Delta, rekeyed map[*class]bool, step *Step) {
 	var leavers []leaver
 	for m := range touched {
 		proxy, _ := resolve(d.To, m.facts()) // a proxy that becomes another has a changed Pod, which is in the delta
-		if !rekeyed[m.variant.class] && !moves.Affects(proxy) {
+		at, _ := c.seatedAt(m)
+		if !rekeyed[at.class] && !moves.Affects(proxy) {
 			continue
 		}
-		to := c.seatOf(m, m.variant.class.key.Stated)
-		if to.key != m.variant.class.key {
+		to := c.seatOf(m, at.class.key.Stated)
+		if to.key != at.class.key {
 			leavers = append(leavers, leaver{m, to})
 			continue
 		}
@@ -46,10 +47,10 @@ func (c *Compiler) move(d *state.Delta, rekeyed map[*class]bool, step *Step) {
 }
 
 // moveTo places a proxy and notes if it has another place now.
-func (c *Compiler) moveTo(m *Member, to seat, step *Step) {
-	before, own := m.variant, m.own
+func (c *compiled) moveTo(m *Member, to seat, step *Step) {
+	before, own := c.seatedAt(m)
 	p := c.place(m, to)
-	if m.variant != before || m.own != own {
+	if now, has := c.seatedAt(m); now != before || has != own {
 		step.Moved = append(step.Moved, MemberMove{Member: m, Placement: p})
 	}
 }
@@ -58,7 +59,7 @@ func (c *Compiler) moveTo(m *Member, to seat, step *Step) {
 // one and nobody has that yet. Then it costs what the two see differently. A new class would be
 // copied from theirs, and theirs be forgotten, at the cost of all that they see: so it would be
 // with each change of a rule that limits connections to its workloads.
-func (c *Compiler) takeAlong(leavers []leaver, step *Step) {
+func (c *compiled) takeAlong(leavers []leaver, step *Step) {
 	if c.noSharing || len(leavers) == 0 {
 		return
 	}
@@ -68,7 +69,8 @@ func (c *Compiler) takeAlong(leavers []leaver, step *Step) {
 	}
 	leave := map[group]int{}
 	for _, l := range leavers {
-		g := group{l.member.variant.class, l.to.key}
+		at, _ := c.seatedAt(l.member)
+		g := group{at.class, l.to.key}
 		if leave[g]++; leave[g] == g.class.members {
 			c.rename(g.class, g.to, step)
 		}
@@ -76,7 +78,7 @@ func (c *Compiler) takeAlong(leavers []leaver, step *Step) {
 }
 
 // rename makes a class of sidecars another one that nobody has, if it can start from it.
-func (c *Compiler) rename(cl *class, key scope.Class, step *Step) {
+func (c *compiled) rename(cl *class, key scope.Class, step *Step) {
 	if c.classes[key] != nil || c.built(key) != nil ||
 		baseFor([]*class{cl}, &key, scope.New(c.snapshot, &key)) == nil {
 		return

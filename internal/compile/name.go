@@ -125,7 +125,7 @@ func (p *podNames) of(set *state.EndpointSet) map[string][]string {
 }
 
 // namesHosts reports whether any class has names.
-func (c *Compiler) namesHosts() bool {
+func (c *compiled) namesHosts() bool {
 	return slices.ContainsFunc(c.list, func(cl *class) bool { return cl.key.Settings.DNSCapture }) ||
 		c.building != nil && c.building.key.Settings.DNSCapture
 }

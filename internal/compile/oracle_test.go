@@ -45,6 +45,8 @@ type oracle struct {
 	slow []Facts
 	// acceptable are states that were looked at.
 	acceptable map[resource.State]bool
+	plans      bool // each step is planned first
+	tb         testing.TB
 }
 
 // wanted is what compiling from nothing gives a proxy.
@@ -81,7 +83,7 @@ func oracleOf(tb testing.TB, kinds []unitKind) *oracle {
 		refused: refused, history: meshlife.NewHistory(), writer: crowdedWriter(),
 		comp: newCompiler(refused, kinds), kinds: kinds,
 		placed: map[*Member]Placement{}, wanted: map[*Member]wanted{}, acceptable: map[resource.State]bool{},
-		steps: newMemberSteps(),
+		steps: newMemberSteps(), tb: tb,
 	}
 }
 
@@ -229,7 +231,12 @@ func (o *oracle) applyHeld(t *rapid.T, updates []state.Update) (*state.Snapshot,
 // apply takes the snapshot and the compiler one step further, as the pipeline does. published
 // reports whether there was one.
 func (o *oracle) apply(t *rapid.T, updates []meshlife.Update) (step Step, published bool) {
-	from := o.writer.Snapshot()
+	from, newest := o.writer.Snapshot(), o.comp.nextID
+	var planned Step
+	if o.plans {
+		o.planAnother(t)
+		planned = o.planOf(updates)
+	}
 	to, d := o.applyHeld(t, stateUpdates(updates))
 	if d.IsEmpty() {
 		return step, false
@@ -240,6 +247,9 @@ func (o *oracle) apply(t *rapid.T, updates []meshlife.Update) (step Step, publis
 		step = s
 		step.Changed = slices.Clone(s.Changed)
 	})
+	if o.plans {
+		o.requirePlanned(planned, step, newest)
+	}
 	for _, m := range step.Moved {
 		o.placed[m.Member] = m.Placement
 	}

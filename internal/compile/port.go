@@ -104,6 +104,7 @@ func firstOwner(s *scope.Scope, port uint16) *model.Service {
 
 // setOwner records an owner that firstOwner does not find.
 func (c *class) setOwner(s *scope.Scope, port uint16, owner *model.Service) {
+	c.own()
 	if owner == firstOwner(s, port) {
 		delete(c.owners, port)
 		return

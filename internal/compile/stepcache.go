@@ -50,6 +50,7 @@ func (b *stepCache) endpointPart(endpoints *resource.Set) *resource.EndpointPart
 type sharedEdit struct {
 	before, after *scope.ReadSet
 	units         []unit
+	causes        []source.Key // of the units, where somebody asks
 	problems      []unitProblem
 	edits         *edits
 	batches       [resource.NumTypes]*resource.Batch
@@ -129,7 +130,10 @@ func (b *stepCache) editLike(builder unitBuilder, m *impact, key scope.SharingKe
 	}
 	shared := &sharedEdit{before: scope.NewReadSet(), after: scope.NewReadSet(), edits: newEdits(nil)}
 	from.Reads, to.Reads = shared.before, shared.after
-	shared.units, _ = m.units(from, to)
+	units, causes := m.units(from, to)
+	if shared.units = units; m.reasons != nil {
+		shared.causes = m.objectsOf(causes)
+	}
 	builder.compileUnits(shared.units, from, to, shared.edits, func(u unit, p source.Problem) {
 		shared.problems = append(shared.problems, unitProblem{u, p})
 	})
@@ -156,7 +160,10 @@ func (c *class) compile(builder unitBuilder, m *impact, shared *sharedEdit, to *
 		c.takeEdits(builder, shared, e)
 		return e
 	}
-	units, _ := m.units(&c.scope, to)
+	units, causes := m.units(&c.scope, to)
+	if m.reasons != nil {
+		m.reasons[c] = m.objectsOf(causes)
+	}
 	for _, u := range units {
 		c.clearProblems(builder, u)
 	}

@@ -84,6 +84,16 @@ func newTranslationCache(store *resource.Store, refusals Refusals) *translationC
 	return tc
 }
 
+// fork returns a cache for a fork of what is compiled. Translations are the same for all, so it
+// shares them. What depends on a generation it has for itself: the groups of endpoints, the
+// assignments that are made of them, and the problems that stand.
+func (tc *translationCache) fork() *translationCache {
+	f := *tc
+	f.groups, f.problems = tc.groups.fork(), tc.problems.Fork()
+	f.assignments = tc.assignments.fork(f.groups.recordAssignment)
+	return &f
+}
+
 // meshPartsOf caches the canonical parts of a mesh configuration, which hardly ever changes.
 func (tc *translationCache) meshPartsOf(m *model.MeshConfig) *meshParts {
 	if tc.mesh == nil || tc.mesh.config != m {
@@ -129,6 +139,6 @@ func (tc *translationCache) sweep(live *resource.Live, held map[*groupList]bool)
 	for _, m := range tc.memos {
 		m.sweep(live)
 	}
-	tc.groups.sweep(tc.assignments.results, held)
+	tc.groups.sweep(tc.assignments.results.All(), held)
 	tc.authFilters.sweep()
 }

@@ -100,10 +100,10 @@ func TestTouchedUnitHasItsCause(t *testing.T) {
 	require.Equal(t, svc.Key(), by[svc.Host])
 }
 
-// requireCauses checks that each touched unit is touched by an object that the delta has: a source
-// object, or what several of them are together.
-func requireCauses(t *rapid.T, m *impact, found causes[unit]) {
-	d, changed := m.delta, map[source.Key]bool{}
+// objectsIn returns the objects that a delta has: source objects, and what several of them are
+// together.
+func objectsIn(d *state.Delta) map[source.Key]bool {
+	changed := map[source.Key]bool{}
 	for _, k := range d.Changed {
 		changed[k] = true
 	}
@@ -128,8 +128,14 @@ func requireCauses(t *rapid.T, m *impact, found causes[unit]) {
 	for _, a := range d.Accounts {
 		changed[serviceKey(a.Host, a.Namespace, a.Entry)] = true
 	}
+	return changed
+}
+
+// requireCauses checks that each touched unit is touched by an object that the delta has.
+func requireCauses(t *rapid.T, m *impact, found causes[unit]) {
+	changed := objectsIn(m.delta)
 	for u, by := range found {
 		key := m.objectOf(by)
-		require.True(t, changed[key], "%s %+v by %s of %v", u.kind, u, key, d.Changed)
+		require.True(t, changed[key], "%s %+v by %s of %v", u.kind, u, key, m.delta.Changed)
 	}
 }

@@ -95,6 +95,9 @@ func prefersClose(keys ...string) *model.LocalityLB {
 // noteVaried brings the varied assignments up to date. rekeyed reports that they depend on other
 // labels than before.
 func (c *class) noteVaried(e *edits) (rekeyed bool) {
+	if len(e.varied) > 0 {
+		c.own()
+	}
 	for name, v := range e.varied {
 		c.countLabels(c.varied[name], -1)
 		c.countLabels(v, 1)

@@ -11,6 +11,7 @@ import (
 type Tally struct {
 	known   map[Problem]*Tallied
 	changed map[*Tallied]struct{} // since Flush
+	of      *Tally                // of a fork: what it is a fork of
 }
 
 // Tallied is a problem in a Tally.
@@ -25,28 +26,60 @@ func NewTally() *Tally {
 	return &Tally{known: map[Problem]*Tallied{}, changed: map[*Tallied]struct{}{}}
 }
 
+// Fork returns a Tally that begins with what this one has, at the cost of what changes in it. What
+// this one gave may be passed to it. This one must stay as it is meanwhile.
+func (t *Tally) Fork() *Tally {
+	f := NewTally()
+	f.of = t
+	for x := range t.changed {
+		f.changed[f.own(x)] = struct{}{}
+	}
+	return f
+}
+
 // Add adds a reference to a problem, which Release takes back.
 func (t *Tally) Add(p Problem) *Tallied {
-	x := t.known[p]
+	x := t.find(p)
 	if x == nil {
 		x = &Tallied{Problem: p}
 		t.known[p] = x
 	}
-	x.refs++
+	return t.count(x, 1)
+}
+
+// Retain adds a reference to a problem that is in the Tally.
+func (t *Tally) Retain(x *Tallied) { t.count(t.own(x), 1) }
+
+// Release takes back one Add or Retain.
+func (t *Tally) Release(x *Tallied) { t.count(t.own(x), -1) }
+
+func (t *Tally) count(x *Tallied, n int) *Tallied {
+	x.refs += n
 	t.changed[x] = struct{}{}
 	return x
 }
 
-// Retain adds a reference to a problem that is in the Tally.
-func (t *Tally) Retain(x *Tallied) {
-	x.refs++
-	t.changed[x] = struct{}{}
+// own returns what a fork has in place of x.
+func (t *Tally) own(x *Tallied) *Tallied {
+	if t.of == nil {
+		return x
+	}
+	return t.find(x.Problem)
 }
 
-// Release takes back one Add or Retain.
-func (t *Tally) Release(x *Tallied) {
-	x.refs--
-	t.changed[x] = struct{}{}
+// find returns a problem of the Tally, nil if it has none. A fork copies what it finds in the
+// original.
+func (t *Tally) find(p Problem) *Tallied {
+	x := t.known[p]
+	if x != nil || t.of == nil {
+		return x
+	}
+	if was := t.of.find(p); was != nil {
+		copied := *was
+		t.known[p] = &copied
+		return &copied
+	}
+	return nil
 }
 
 // Flush returns the problems that appeared and those that were mended since the last Flush, in the
@@ -55,8 +88,11 @@ func (t *Tally) Flush() (appeared, mended []Problem) {
 	for x := range t.changed {
 		switch {
 		case x.refs == 0:
-			delete(t.known, x.Problem)
+			if t.of == nil {
+				delete(t.known, x.Problem) // a fork would find it in the original again
+			}
 			if x.flushed {
+				x.flushed = false
 				mended = append(mended, x.Problem)
 			}
 		case !x.flushed:
@@ -93,6 +129,13 @@ func (t *Tally) filter(which func(*Tallied) bool) []Problem {
 	for p, x := range t.known {
 		if which(x) {
 			all = append(all, p)
+		}
+	}
+	if t.of != nil {
+		for _, p := range t.of.filter(which) {
+			if t.known[p] == nil {
+				all = append(all, p)
+			}
 		}
 	}
 	slices.SortFunc(all, Problem.Compare)

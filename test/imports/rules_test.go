@@ -77,7 +77,8 @@ var rules = []rule{
 	{"agent/intercept", ""},
 	{"agent/command", "agent/settings agent agent/intercept"},
 	{"xds/resource", "api/model xds/typeurl"},
-	{"compile", "api/kinds source api/model mesh/state mesh/scope translate/pb translate/authz translate/cluster " +
+	{"compile", "api/kinds source api/model mesh/forkmap mesh/state mesh/scope translate/pb translate/authz " +
+		"translate/cluster " +
 		"translate/endpoint translate/listener translate/route translate/secret translate/name xds/resource " +
 		"xds/proxystats"},
 	{"xds/session", "xds/resource"},

@@ -74,7 +74,7 @@ var indexFaults = [][]fault{
 	in("state.identity",
 		instead(`BinaryExpr o.Owner != ""`, "VirtualServices of an Ingress are told apart", "false"),
 	),
-	in("state.Writer.remember", without("ExprStmt delete(w.objects, k)", "an object that went away is forgotten")),
+	in("state.Writer.remember", without("ExprStmt w.objects.Drop(k)", "an object that went away is forgotten")),
 	in("state.LatestUpdates.Add", without("AssignStmt l.updates[i] = u", "the last update of an object counts")),
 }
 

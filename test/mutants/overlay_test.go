@@ -122,6 +122,9 @@ func mutantKey[T any](site string, key T) T {
 		return key
 	}
 	v := reflect.ValueOf(&key).Elem()
+	if strings.HasPrefix(v.Type().Name(), "emission[") { // its other field, patches, no unit has yet
+		v = reflect.NewAt(v.Field(0).Type(), unsafe.Pointer(v.Field(0).UnsafeAddr())).Elem()
+	}
 	if v.Kind() != reflect.Struct {
 		return key
 	}
