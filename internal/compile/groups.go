@@ -20,7 +20,7 @@ import (
 type groups struct {
 	store     *resource.Store
 	members   translation[memberKey]
-	isFork    bool
+	isFork    bool // lists of the original are copied before one is appended to
 	known     *forkmap.Map[groupKey, *groupList]
 	byService *forkmap.Map[serviceID, []groupKey]
 

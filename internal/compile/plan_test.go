@@ -136,11 +136,7 @@ func (o *oracle) requirePlanned(planned, step Step, newest resource.ClassID) {
 // A plan costs what its step costs: it asks, compiles and translates as much, and leaves nothing
 // behind but what it translated. The step then finds that.
 func TestAPlanCostsItsStep(t *testing.T) {
-	changes := map[string]state.Update{
-		"a service's port": serviceNumber(7, 1), "an endpoint": endpointOf(7, 2),
-		"a new VirtualService": routesOfService(7, 1),
-	}
-	for name, change := range changes {
+	for name, change := range changesOfOneObject() {
 		t.Run(name, func(t *testing.T) {
 			planned, stepped := newMeshOf(t, 1000), newMeshOf(t, 1000)
 			plan := planned.spentOn(func() {
@@ -170,14 +166,12 @@ type spent struct {
 }
 
 func (m *meshOf) spentOn(do func()) spent {
-	before := m.compiler.Stats()
-	do()
-	after := m.compiler.Stats()
-	s := spent{Work: after.Work, TranslateStats: after.Total()}
-	s.Units, s.Evaluations = s.Units-before.Work.Units, s.Evaluations-before.Work.Evaluations
-	s.Edits, s.Nodes = s.Edits-before.Work.Edits, s.Nodes-before.Work.Nodes
-	s.Hits, s.Misses, s.Equal = s.Hits-before.Total().Hits, s.Misses-before.Total().Misses, s.Equal-before.Total().Equal
-	return s
+	before := m.compiler.Stats().Total()
+	work := m.workOf(do)
+	after := m.compiler.Stats().Total()
+	return spent{work, TranslateStats{
+		Hits: after.Hits - before.Hits, Misses: after.Misses - before.Misses, Equal: after.Equal - before.Equal,
+	}}
 }
 
 // Generations that are kept share what they have in common: each costs its difference, however

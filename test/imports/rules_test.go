@@ -78,9 +78,8 @@ var rules = []rule{
 	{"agent/command", "agent/settings agent agent/intercept"},
 	{"xds/resource", "api/model xds/typeurl"},
 	{"compile", "api/kinds source api/model mesh/forkmap mesh/state mesh/scope translate/pb translate/authz " +
-		"translate/cluster " +
-		"translate/endpoint translate/listener translate/route translate/secret translate/name xds/resource " +
-		"xds/proxystats"},
+		"translate/cluster translate/endpoint translate/listener translate/route translate/secret translate/name " +
+		"xds/resource xds/proxystats"},
 	{"xds/session", "xds/resource"},
 	{"xds/fanout", "observe xds/resource xds/session"},
 	{"xds/admission", ""},
