@@ -292,7 +292,7 @@ func takenByOther(s *scope.Scope, name model.Host, port uint16) bool {
 		}
 		return slices.ContainsFunc(httpPortsOf(s, name), func(h hostPort) bool { return h.port == port })
 	}
-	if port != defaultPort {
+	if port != defaultPort || !s.HasRoutesOf(name) {
 		return false
 	}
 	vs := s.VirtualService(name, port, scope.HTTPRoutes)

@@ -142,7 +142,11 @@ func (t *Tally) filter(which func(*Tallied) bool) []Problem {
 	return all
 }
 
-// Compare orders problems for people: errors first, then by object.
+// Compare orders problems for people: errors first, then by object, then by field and message.
 func (p Problem) Compare(o Problem) int {
-	return cmp.Or(cmp.Compare(o.Severity, p.Severity), p.Object.Compare(o.Object), cmp.Compare(p.String(), o.String()))
+	return cmp.Or(
+		cmp.Compare(o.Severity, p.Severity), p.Object.Compare(o.Object), cmp.Compare(p.Origin, o.Origin),
+		cmp.Compare(p.Path, o.Path), cmp.Compare(p.Value, o.Value), cmp.Compare(p.Message, o.Message),
+		cmp.Compare(p.Want, o.Want),
+	)
 }

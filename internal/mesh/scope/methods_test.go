@@ -77,9 +77,10 @@ func all[T any](list iter.Seq[T]) any { return slices.Collect(list) }
 
 // methods are all methods of Scope. A new one has to be of one of the sorts.
 var methods = map[string]method{
-	"Generation": {same, func(s *scope.Scope, _ *arguments) any { return s.Generation() }},
-	"Mesh":       {same, func(s *scope.Scope, _ *arguments) any { return s.Mesh() }},
-	"HasHost":    {same, func(s *scope.Scope, a *arguments) any { return s.HasHost(a.host) }},
+	"HasRoutesOf": {same, func(s *scope.Scope, a *arguments) any { return s.HasRoutesOf(a.host) }},
+	"Generation":  {same, func(s *scope.Scope, _ *arguments) any { return s.Generation() }},
+	"Mesh":        {same, func(s *scope.Scope, _ *arguments) any { return s.Mesh() }},
+	"HasHost":     {same, func(s *scope.Scope, a *arguments) any { return s.HasHost(a.host) }},
 	"TCPServicesOn": {same, func(s *scope.Scope, a *arguments) any {
 		return all(s.TCPServicesOn(a.port))
 	}},

@@ -25,6 +25,10 @@ func (s *Scope) VirtualService(host model.Host, port uint16, kind RouteKind) *mo
 	return found
 }
 
+// HasRoutesOf reports whether any VirtualService, seen by the class or not, lists exactly this host.
+// Where none does, VirtualService need not be asked.
+func (s *Scope) HasRoutesOf(host model.Host) bool { return s.snapshot.HasVirtualServicesOf(host) }
+
 // routesOf is VirtualService without the record.
 func (s *Scope) routesOf(host model.Host, port uint16, kind RouteKind) *model.VirtualService {
 	at, owner := EntryPoint{Port: port, Gateways: meshAlone}, s.ownerOf(host)
@@ -51,10 +55,16 @@ func (s *Scope) ownsHosts() bool { return s.snapshot.Mesh.OwnHostsOnly && s.clas
 // ownerOf returns the namespace of the first service that claims a host: it may say how its host is
 // called. It is "" for none, and where all namespaces may.
 func (s *Scope) ownerOf(host model.Host) string {
-	if s.ownsHosts() {
-		for svc := range s.claimsTo(host) {
-			return svc.Namespace
-		}
+	if !s.ownsHosts() {
+		return ""
+	}
+	return s.firstClaim(host)
+}
+
+// firstClaim returns the namespace of the first service that claims a host, "" for none.
+func (s *Scope) firstClaim(host model.Host) string {
+	for svc := range s.claimsTo(host) {
+		return svc.Namespace
 	}
 	return ""
 }

@@ -238,6 +238,12 @@ func (s *Snapshot) VirtualServicesOf(host model.Host) iter.Seq[*model.VirtualSer
 	return s.virtualServices.by[virtualServicesByHost].under(join(string(host)))
 }
 
+// HasVirtualServicesOf reports whether any VirtualService lists exactly this host.
+func (s *Snapshot) HasVirtualServicesOf(host model.Host) bool {
+	_, has := s.virtualServices.by[virtualServicesByHost].first(join(string(host)))
+	return has
+}
+
 // VirtualServicesAt yields the VirtualServices of a gateway, by its "namespace/name".
 func (s *Snapshot) VirtualServicesAt(gateway string) iter.Seq[*model.VirtualService] {
 	return s.virtualServices.by[virtualServicesByGateway].under(join(gateway))
