@@ -2,6 +2,7 @@
 
 GO       ?= go
 BIN      := bin/lateen
+DISCOVERY := bin/lateen-discovery
 AGENT    := bin/lateen-agent
 INSTALLER := bin/lateen-installer
 LOADTEST := bin/lateen-perf
@@ -25,7 +26,7 @@ LABS     ?= book bookinfo-20 kubecon aks-churn aks-services dns phantom data-pla
 GOBUILD  := CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath
 
 .DEFAULT_GOAL := help
-.PHONY: help modules build images envoy kube-modules kube istioctl istiod clients prometheus dashboards dashboards-sdk dashboard-pictures demo up check test test-short linter lint vulncheck release-check sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants sizing beside-istiod soak conformance conformance-core conformance-modules book-lab seeds history changelog clean
+.PHONY: help always modules build images envoy kube-modules kube istioctl istiod clients prometheus dashboards dashboards-sdk dashboard-pictures demo up check test test-short linter lint vulncheck release-check sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants sizing beside-istiod soak conformance conformance-core conformance-modules book-lab seeds history changelog clean
 
 help: ## show this
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,13 +35,18 @@ modules: # fetches what everything is built from, before it is needed: networks 
 	@hack/retry.sh $(GO) list -deps -test ./... >/dev/null
 
 # grpcnotrace leaves grpc-go's debug pages out, which are templates: they call methods by name, so with them the linker keeps every
-# method of every type, 21 MB that nobody calls (test/imports sees to it that it stays so).
-build: ## build bin/lateen, bin/lateen-installer and bin/lateen-perf (which it runs) and bin/lateen-agent
-	@echo "building $(BIN) (the first time this compiles all dependencies: a minute or two)"
-	@$(GOBUILD) -ldflags "-X github.com/lateen-mesh/lateen/internal/cli.version=$(VERSION)" -o $(BIN) ./cmd/lateen
+# method of every type that the agent links (test/imports sees to it that it stays so).
+build: $(BIN) $(DISCOVERY) ## build the programs: bin/lateen, bin/lateen-discovery, bin/lateen-agent, and what lateen runs for charts and load
 	@$(GOBUILD) -ldflags "-X github.com/lateen-mesh/lateen/internal/cli/installer.version=$(VERSION)" -o $(INSTALLER) ./cmd/lateen-installer
 	@$(GOBUILD) -ldflags "-X github.com/lateen-mesh/lateen/internal/cli/loadtest.version=$(VERSION)" -o $(LOADTEST) ./cmd/lateen-perf
 	@$(GOBUILD) -ldflags "-s -w -X github.com/lateen-mesh/lateen/internal/agent/command.version=$(VERSION)" -o $(AGENT) ./cmd/lateen-agent
+
+$(BIN): always
+	@echo "building $(BIN) (the first time this compiles all dependencies: a minute or two)"
+	@$(GOBUILD) -ldflags "-X github.com/lateen-mesh/lateen/internal/cli.version=$(VERSION)" -o $(BIN) ./cmd/lateen
+
+$(DISCOVERY): always
+	@$(GOBUILD) -ldflags "-X github.com/lateen-mesh/lateen/internal/cli/discovery.version=$(VERSION)" -o $(DISCOVERY) ./cmd/lateen-discovery
 
 images: ## build the container images for amd64 and arm64 as OCI layouts into bin/images (needs Debian 12)
 	@for arch in amd64 arm64; do \
@@ -72,12 +78,12 @@ beside-istiod: build kube istiod ## measure Istio's own control plane and Lateen
 clients: ## build kubectl and Helm, with which a test types the commands of the guides, into .tools/ (two minutes the first time)
 	@GO=$(GO) hack/retry.sh hack/build-tool.sh clients test/clients .
 
-demo: build envoy ## run the bookinfo mesh on this machine
+demo: $(BIN) envoy ## run the bookinfo mesh on this machine
 	@$(BIN) up $(DIR)
 
 up: demo ## the same for another directory: make up DIR=path
 
-check: build envoy ## run the mesh, send requests through its gateway, exit 0 or 1
+check: $(BIN) envoy ## run the mesh, send requests through its gateway, exit 0 or 1
 	@$(BIN) up $(DIR) --check
 
 prometheus: ## fetch Prometheus and promtool, which tests run, into .tools/ (built where the distribution has none)
@@ -122,7 +128,7 @@ $(VULNCHECK):
 	@GOBIN=$(TOOLS) hack/retry.sh $(GO) install golang.org/x/vuln/cmd/govulncheck@$(VULNCHECK_VERSION)
 
 sbom: build $(SBOM) ## list what the binaries are made of, as CycloneDX (bin/*.cdx.json); the same for the same binary
-	@for program in $(BIN) $(INSTALLER) $(LOADTEST) $(AGENT); do \
+	@for program in $(BIN) $(DISCOVERY) $(INSTALLER) $(LOADTEST) $(AGENT); do \
 		$(SBOM) bin -json -std -noserial -notimestamp -version $(VERSION) -output $$program.cdx.json $$program || exit 1; \
 	done
 

@@ -1,7 +1,7 @@
 // Package charts holds the Helm charts that install Lateen: base (Istio's kinds and the certificate
 // authority's Secret), lateen (a control plane) and gateway. It imports nothing of Lateen.
 //
-// Two files of the charts are generated. `go test ./internal/cluster/render -update` copies the
+// Two files of the charts are generated. `go test ./internal/install/render -update` copies the
 // kinds from the module istio.io/api, and derives the rights from the table of kinds.
 package charts
 

@@ -87,6 +87,7 @@ func read(args []string) (options, error) {
 type program struct{ name, version string }
 
 var (
+	discovery = program{"lateen-discovery", "internal/cli/discovery.version"}
 	lateen    = program{"lateen", "internal/cli.version"}
 	installer = program{"lateen-installer", "internal/cli/installer.version"}
 	agent     = program{"lateen-agent", "internal/agent/command.version"}

@@ -35,19 +35,24 @@ var images = []image{
 	{"lateen-cli", "Lateen's commands, with those that install it", "Apache-2.0", bin + "lateen", tools},
 }
 
-// controlPlane holds one program: what renders charts is not in it.
+// controlPlane holds one program, also under the name by which istioctl runs it: no tools.
 func controlPlane(o options, arch, dir string) ([]files, error) {
-	path, err := lateen.build(o, arch, dir)
-	return []files{{bin + "lateen": {from: path, mode: 0o755}}}, err
+	path, err := discovery.build(o, arch, dir)
+	return []files{{
+		bin + "lateen-discovery": {from: path, mode: 0o755},
+		bin + "pilot-discovery":  {link: "lateen-discovery"},
+	}}, err
 }
 
 func tools(o options, arch, dir string) ([]files, error) {
-	layers, err := controlPlane(o, arch, dir)
+	path, err := lateen.build(o, arch, dir)
 	if err != nil {
 		return nil, err
 	}
-	path, err := installer.build(o, arch, dir)
-	return append(layers, files{bin + "lateen-installer": {from: path, mode: 0o755}}), err
+	charts, err := installer.build(o, arch, dir)
+	return []files{
+		{bin + "lateen": {from: path, mode: 0o755}}, {bin + "lateen-installer": {from: charts, mode: 0o755}},
+	}, err
 }
 
 // proxy holds the agent under the name that templates of Istio call it by, and Envoy with the C

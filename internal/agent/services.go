@@ -10,11 +10,11 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/agent/callers"
 	"github.com/lateen-mesh/lateen/internal/agent/envoy"
-	"github.com/lateen-mesh/lateen/internal/agent/footprint"
 	"github.com/lateen-mesh/lateen/internal/agent/meshstats"
 	"github.com/lateen-mesh/lateen/internal/agent/metrics"
 	"github.com/lateen-mesh/lateen/internal/agent/settings"
 	"github.com/lateen-mesh/lateen/internal/agent/status"
+	"github.com/lateen-mesh/lateen/internal/observe/footprint"
 )
 
 // builder collects what serves beside Envoy. Each part opens its sockets when it is built, so that

@@ -4,69 +4,10 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"net/url"
 	"sync"
 
 	"github.com/lateen-mesh/lateen/internal/mesh/census"
-	"github.com/lateen-mesh/lateen/internal/mesh/state"
-	"github.com/lateen-mesh/lateen/internal/observe/debug"
 )
-
-// CensusPage is /debug/census: what the advisor reads of a control plane beside its metrics and its
-// proxies.
-type CensusPage struct {
-	census.Census
-	// Events are the changes of objects since the control plane started, by namespace.
-	Events   map[string]uint64 `json:"events"`
-	Settings CensusSettings    `json:"settings"`
-}
-
-// CensusSettings are the settings in force that can be advised to change. Times are seconds.
-type CensusSettings struct {
-	DebounceAfter float64 `json:"debounceAfterSeconds"`
-	DebounceEarly float64 `json:"debounceEarlySeconds"`
-	DebounceMax   float64 `json:"debounceMaxSeconds"`
-	AllClusters   bool    `json:"allClusters,omitempty"`
-	// Selects is set if the source applies the discovery selectors.
-	Selects bool `json:"selects,omitempty"`
-	// InCluster is set if it runs in Kubernetes.
-	InCluster bool `json:"inCluster,omitempty"`
-}
-
-// censusPage answers /debug/census.
-func (p *Pipeline) censusPage(url.Values) (any, error) {
-	w := p.snapshot.Load()
-	if w == nil {
-		return nil, debug.ErrNotReady
-	}
-	c := p.o.Config
-	return CensusPage{Census: p.census.of(w), Events: p.meters.events.all(), Settings: CensusSettings{
-		DebounceAfter: c.DebounceAfter.Seconds(), DebounceEarly: c.DebounceEarly.Seconds(),
-		DebounceMax: c.DebounceMax.Seconds(), AllClusters: c.AllClusters,
-		Selects: p.o.Selected, InCluster: p.o.Cluster != nil,
-	}}, nil
-}
-
-// censusCache keeps the census of the last snapshot that was asked for, so that however many ask, a
-// snapshot is counted once. Those who ask at the same time wait for one count.
-type censusCache struct {
-	mu         sync.Mutex
-	counted    bool
-	generation uint64
-	census     census.Census
-	// counts is how often a snapshot was counted.
-	counts int
-}
-
-func (c *censusCache) of(w *state.Snapshot) census.Census {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.counted || c.generation < w.Generation {
-		c.counted, c.generation, c.census = true, w.Generation, census.Of(w)
-		c.counts++
-	}
-	return c.census
-}
 
 // ReadCensus counts what a source has at first. Of the options it uses those that Analyze uses.
 func ReadCensus(ctx context.Context, o Options) (census.Census, error) {

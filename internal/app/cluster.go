@@ -20,12 +20,12 @@ import (
 	"github.com/lateen-mesh/lateen/internal/cluster/certs"
 	"github.com/lateen-mesh/lateen/internal/cluster/gateways"
 	"github.com/lateen-mesh/lateen/internal/cluster/inject/watch"
-	"github.com/lateen-mesh/lateen/internal/cluster/install"
 	"github.com/lateen-mesh/lateen/internal/cluster/keysets"
 	"github.com/lateen-mesh/lateen/internal/cluster/leader"
 	"github.com/lateen-mesh/lateen/internal/cluster/status"
 	"github.com/lateen-mesh/lateen/internal/cluster/webhook"
 	"github.com/lateen-mesh/lateen/internal/cluster/webhook/registration"
+	"github.com/lateen-mesh/lateen/internal/install"
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/trust/ca"
 )

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lateen-mesh/lateen/internal/admin"
 	"github.com/lateen-mesh/lateen/internal/api/convert"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/app/config"
@@ -21,7 +22,6 @@ import (
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/mesh/validate"
 	"github.com/lateen-mesh/lateen/internal/observe"
-	"github.com/lateen-mesh/lateen/internal/observe/debug"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
@@ -98,11 +98,10 @@ type Pipeline struct {
 	differ       *resource.Differ
 	registry     *registrar
 	monitor      *http.Server
-	inspector    *debug.Inspector
+	inspector    *admin.Inspector
 	meters       *meters
 	keys         *keySets
 	snapshot     atomic.Pointer[state.Snapshot]
-	census       censusCache
 }
 
 // New connects the stages.
@@ -192,8 +191,8 @@ func New(o Options) *Pipeline {
 	p.certificateCalls(&serving)
 	p.server = serve.New(serving)
 	p.registry.secrets.end = p.server.EndGateways
-	pages := p.debugOptions()
-	p.monitor, p.inspector = newHTTPServer(debug.NewHandler(pages)), debug.NewInspector(pages)
+	pages := p.adminOptions()
+	p.monitor, p.inspector = newHTTPServer(admin.NewHandler(pages)), admin.NewInspector(pages)
 	return p
 }
 

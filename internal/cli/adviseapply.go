@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
+	"github.com/lateen-mesh/lateen/internal/install"
 	"github.com/lateen-mesh/lateen/internal/observe/advise"
 )
 
@@ -73,7 +74,7 @@ func (f *adviseFlags) applyOne(ctx context.Context, found advise.Finding) (strin
 		return "", err
 	}
 	if len(found.Remedy.ExcludeNamespaces) > 0 {
-		name := meshConfigMap(f.remote.revision)
+		name := install.NamesOf(f.remote.namespace, f.remote.revision).MeshConfig
 		return "ConfigMap " + f.remote.namespace + "/" + name, api.exclude(ctx, f.remote.namespace, name,
 			found.Remedy.ExcludeNamespaces)
 	}
@@ -121,7 +122,7 @@ func (a *rawAPI) get(ctx context.Context, path string) ([]byte, error) {
 
 // do sends a request. Its error has what the API server says.
 func (a *rawAPI) do(ctx context.Context, method, path, contentType string, body []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()
 	at, err := a.base.Parse(strings.TrimSuffix(a.base.Path, "/") + path)
 	if err != nil {

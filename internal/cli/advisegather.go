@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/admin/page"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/app"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
@@ -92,7 +93,7 @@ func (f *adviseFlags) live(
 	ctx context.Context, out *terminal.Writer, endpoints []endpoint, facts *advise.Facts,
 ) (r statusReport, err error) {
 	var before []measure.Metrics
-	var page, earlier app.CensusPage
+	var now, earlier page.Census
 	if !f.sinceStart && f.prometheus == "" {
 		var errs []error
 		if before, errs = scrapeAll(ctx, endpoints); errors.Join(errs...) != nil {
@@ -118,13 +119,13 @@ func (f *adviseFlags) live(
 			if before != nil {
 				window.Before = before[i]
 			}
-			facts.Replicas = append(facts.Replicas, collect.ReplicaOf(endpoints[i].name, window))
+			facts.Replicas = append(facts.Replicas, collect.ReplicaOf(endpoints[i].Name, window))
 		}
 	}
-	if err := firstCensus(ctx, endpoints, &page); err != nil {
+	if err := firstCensus(ctx, endpoints, &now); err != nil {
 		return r, err
 	}
-	setCensus(facts, &page, &earlier)
+	setCensus(facts, &now, &earlier)
 	if r, err = statusOf(ctx, endpoints); err != nil {
 		return r, err
 	}
@@ -149,18 +150,18 @@ func (f *adviseFlags) wait(ctx context.Context, out *terminal.Writer) error {
 
 func scrapeAll(ctx context.Context, endpoints []endpoint) ([]measure.Metrics, []error) {
 	return eachOf(endpoints, func(e endpoint) (measure.Metrics, error) {
-		m, err := measure.Scrape{URL: "http://" + e.host + "/metrics", Client: e.client}.Metrics(ctx)
+		m, err := measure.Scrape{URL: "http://" + e.Host + "/metrics", Client: e.HTTP}.Metrics(ctx)
 		if err != nil {
-			err = fmt.Errorf("%s: %w", e.name, err)
+			err = fmt.Errorf("%s: %w", e.Name, err)
 		}
 		return m, err
 	})
 }
 
 // firstCensus asks the first replica that answers: all know the same objects.
-func firstCensus(ctx context.Context, endpoints []endpoint, page *app.CensusPage) (err error) {
+func firstCensus(ctx context.Context, endpoints []endpoint, into *page.Census) (err error) {
 	for _, e := range endpoints {
-		if err = e.read(ctx, "/debug/census", page); err == nil {
+		if *into, err = read[page.Census](ctx, e, page.Objects, nil); err == nil {
 			return nil
 		}
 	}
@@ -168,15 +169,15 @@ func firstCensus(ctx context.Context, endpoints []endpoint, page *app.CensusPage
 }
 
 // setCensus takes over what a page says, and the events since an earlier one.
-func setCensus(facts *advise.Facts, page, earlier *app.CensusPage) {
-	facts.Census, facts.InCluster = page.Census, page.Settings.InCluster
-	s := page.Settings
+func setCensus(facts *advise.Facts, now, earlier *page.Census) {
+	facts.Census, facts.InCluster = now.Census, now.Settings.InCluster
+	s := now.Settings
 	facts.Settings = advise.Settings{
 		Known: true, DebounceAfter: s.DebounceAfter, DebounceEarly: s.DebounceEarly, DebounceMax: s.DebounceMax,
 		AllClusters: s.AllClusters, Selects: s.Selects,
 	}
 	facts.Events = map[string]float64{}
-	for namespace, n := range page.Events {
+	for namespace, n := range now.Events {
 		facts.Events[namespace] = max(0, float64(n)-float64(earlier.Events[namespace]))
 	}
 }
@@ -196,7 +197,7 @@ func (f *adviseFlags) askPrometheus(ctx context.Context, facts *advise.Facts) (e
 	if f.window == 0 {
 		f.window = defaultPrometheusWindow
 	}
-	p := collect.Prometheus{Address: f.prometheus, Window: f.window, Client: &http.Client{Timeout: askTimeout}}
+	p := collect.Prometheus{Address: f.prometheus, Window: f.window, Client: &http.Client{Timeout: findTimeout}}
 	if facts.Replicas, err = p.Replicas(ctx); err != nil {
 		return err
 	}
@@ -232,7 +233,7 @@ func (f *adviseFlags) askProxies(ctx context.Context, targets []proxyTarget, fac
 	calls := map[string]map[model.Host]float64{}
 	for i, called := range answers {
 		if errs[i] != nil {
-			return append(notes, fmt.Sprintf("proxy %s does not say whom it has called: %v", all[i].name, errs[i]))
+			return append(notes, fmt.Sprintf("proxy %s does not say whom it has called: %v", all[i].Name, errs[i]))
 		}
 		namespace := targets[i].namespace
 		if calls[namespace] == nil {

@@ -11,10 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/admin/page"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/observe/advise"
 	"github.com/lateen-mesh/lateen/internal/observe/advise/collect"
-	"github.com/lateen-mesh/lateen/internal/observe/debug"
 	"github.com/lateen-mesh/lateen/internal/perf/sidecar"
 )
 
@@ -146,7 +146,7 @@ func TestAdviseSlowProxies(t *testing.T) {
 	require.NoError(t, err)
 	behind := slices.DeleteFunc(status.Proxies, func(p proxyLine) bool {
 		for _, r := range p.Resources {
-			if r.State != debug.Synced {
+			if r.State != page.Synced {
 				return false
 			}
 		}

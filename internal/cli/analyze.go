@@ -24,7 +24,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/app/config"
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
-	"github.com/lateen-mesh/lateen/internal/cluster/precheck"
+	"github.com/lateen-mesh/lateen/internal/install"
+	"github.com/lateen-mesh/lateen/internal/install/precheck"
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/dir"
@@ -129,7 +130,7 @@ func (f *analyzeFlags) options(what string, log *lastLines) (app.Options, error)
 	if err != nil {
 		return o, err
 	}
-	o.MeshConfigMap, o.Selected, o.Pods = meshConfigMap(f.cluster.revision), true, true
+	o.MeshConfigMap, o.Selected, o.Pods = install.NamesOf(f.cluster.namespace, f.cluster.revision).MeshConfig, true, true
 	metrics := observe.New(observe.Build{Version: version, Start: time.Now(), Now: time.Now})
 	o.Source, err = kube.New(kube.Options{
 		Config: access, RootNamespace: f.cluster.namespace, ConfigMap: o.MeshConfigMap, Revision: f.cluster.revision,

@@ -2,11 +2,9 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"strings"
 	"time"
 
@@ -17,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/admin/page"
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/app"
 	"github.com/lateen-mesh/lateen/internal/cli/command"
@@ -112,7 +111,7 @@ func (f *authzFlags) run(cmd *cobra.Command, out *terminal.Writer, args []string
 	if err != nil {
 		return err
 	}
-	var answer *app.AuthzAnswer
+	var answer *page.AuthzAnswer
 	if f.proxy != "" {
 		answer, err = f.remote.authorizeBy(cmd.Context(), f.proxy, call)
 	} else {
@@ -136,12 +135,12 @@ func (f *authzFlags) run(cmd *cobra.Command, out *terminal.Writer, args []string
 }
 
 // questionOf asks about a call to NAME[.NAMESPACE].
-func questionOf(workload string, call policy.Call) app.AuthzQuestion {
+func questionOf(workload string, call policy.Call) page.AuthzQuestion {
 	name, namespace := splitName(workload)
-	return app.AuthzQuestion{Workload: name, Namespace: namespace, Call: call}
+	return page.AuthzQuestion{Workload: name, Namespace: namespace, Call: call}
 }
 
-func (f *authzFlags) ask(ctx context.Context, q app.AuthzQuestion) (*app.AuthzAnswer, error) {
+func (f *authzFlags) ask(ctx context.Context, q page.AuthzQuestion) (*page.AuthzAnswer, error) {
 	if f.directory == "" {
 		return f.remote.authorize(ctx, q)
 	}
@@ -162,23 +161,20 @@ func (f *authzFlags) ask(ctx context.Context, q app.AuthzQuestion) (*app.AuthzAn
 }
 
 // authorize asks the first replica that answers: all know the same policies.
-func (r *remote) authorize(ctx context.Context, q app.AuthzQuestion) (*app.AuthzAnswer, error) {
+func (r *remote) authorize(ctx context.Context, q page.AuthzQuestion) (*page.AuthzAnswer, error) {
 	endpoints, err := r.endpoints(ctx)
 	if err != nil {
 		return nil, err
 	}
-	call, err := json.Marshal(q.Call)
+	query, err := q.Query()
 	if err != nil {
 		return nil, err
 	}
 	err = errors.New("no control plane is found")
 	for _, e := range endpoints {
-		var body []byte
-		query := url.Values{"namespace": {q.Namespace}, "workload": {q.Workload}, "call": {string(call)}}
-		if body, err = e.get(ctx, "/debug/authorize", query); err == nil {
-			var answer app.AuthzAnswer
-			err = json.Unmarshal(body, &answer)
-			return &answer, err
+		var answer page.AuthzAnswer
+		if answer, err = read[page.AuthzAnswer](ctx, e, page.Authorize, query); err == nil {
+			return &answer, nil
 		}
 	}
 	return nil, err
@@ -222,7 +218,7 @@ func templateOf(object metav1.Object) *corev1.PodTemplateSpec {
 	return nil
 }
 
-func printAuthz(out *terminal.Writer, answer *app.AuthzAnswer) {
+func printAuthz(out *terminal.Writer, answer *page.AuthzAnswer) {
 	style := map[policy.Outcome]terminal.Style{
 		policy.Allowed: terminal.Good, policy.Denied: terminal.Bad, policy.Asks: terminal.Warn,
 	}[answer.Outcome]

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lateen-mesh/lateen/internal/app"
+	"github.com/lateen-mesh/lateen/internal/admin/page"
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/mesh/policy"
@@ -91,7 +91,7 @@ func TestAuthzCheckReadsManifests(t *testing.T) {
 
 	out, err = checked(t, "web.shop", "--from", "shop/cart", "--tcp", "-o", "json")
 	require.Equal(t, command.ExitCode(exitDenied), err, out)
-	var answer app.AuthzAnswer
+	var answer page.AuthzAnswer
 	require.NoError(t, json.Unmarshal([]byte(out), &answer))
 	require.Equal(t, policy.Denied, answer.Outcome)
 	require.Equal(t, "deny-admin", answer.By.Name)

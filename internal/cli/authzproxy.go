@@ -11,27 +11,27 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/lateen-mesh/lateen/internal/admin/page"
 	"github.com/lateen-mesh/lateen/internal/api/model"
-	"github.com/lateen-mesh/lateen/internal/app"
 	"github.com/lateen-mesh/lateen/internal/mesh/policy"
 	"github.com/lateen-mesh/lateen/internal/translate/evaluate"
 )
 
 // authorizeBy says what a connected proxy does with a call, by the configuration that the control
 // plane serves it.
-func (r *remote) authorizeBy(ctx context.Context, proxy string, call policy.Call) (*app.AuthzAnswer, error) {
+func (r *remote) authorizeBy(ctx context.Context, proxy string, call policy.Call) (*page.AuthzAnswer, error) {
 	at, p, err := r.proxyNamed(ctx, proxy)
 	if err != nil {
 		return nil, err
 	}
 	if account := strings.Split(call.Identity, "/"); len(account) == 2 {
-		var mesh struct{ TrustDomain string }
-		if err := at.read(ctx, "/debug/mesh", &mesh); err != nil {
+		mesh, err := read[struct{ TrustDomain string }](ctx, at, "mesh", nil)
+		if err != nil {
 			return nil, err
 		}
 		call.Identity = model.IdentityOf(mesh.TrustDomain, account[0], account[1])
 	}
-	body, err := at.get(ctx, "/debug/config_dump", url.Values{"proxyID": {p.ProxyID}})
+	body, err := at.get(ctx, page.Dump, url.Values{"proxyID": {p.ProxyID}})
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (r *remote) authorizeBy(ctx context.Context, proxy string, call policy.Call
 		return nil, err
 	}
 	var filters any
-	if body, err = at.get(ctx, "/debug/ecdsz", url.Values{"proxyID": {p.ProxyID}}); err != nil {
+	if body, err = at.get(ctx, "ecdsz", url.Values{"proxyID": {p.ProxyID}}); err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(body, &filters); err != nil {
@@ -54,7 +54,7 @@ func (r *remote) authorizeBy(ctx context.Context, proxy string, call policy.Call
 	if call.Port == 0 {
 		report.NotGiven = append(report.NotGiven, model.DestinationPort.String())
 	}
-	return &app.AuthzAnswer{Workload: p.ProxyID, Report: report}, nil
+	return &page.AuthzAnswer{Workload: p.ProxyID, Report: report}, nil
 }
 
 // inboundOf is the part of a dump that calls to the proxy's workload meet.

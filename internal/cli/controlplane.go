@@ -11,6 +11,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/app"
+	"github.com/lateen-mesh/lateen/internal/cli/process"
 	"github.com/lateen-mesh/lateen/internal/local"
 	"github.com/lateen-mesh/lateen/internal/local/link"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -34,14 +35,14 @@ type statusMessage struct {
 }
 
 func newControlPlane() *cobra.Command {
-	var level, format string
+	var logs process.LogFlags
 	cmd := &cobra.Command{
 		Use:    "control-plane",
 		Short:  "What lateen up --separate-control-plane runs; it inherits its sockets",
 		Hidden: true,
 		Args:   arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, settings, err := loggerAndSettings(level, format)
+			log, settings, err := logs.Settings()
 			if err != nil {
 				return err
 			}
@@ -59,7 +60,7 @@ func newControlPlane() *cobra.Command {
 				Source: line, Config: settings, Mesh: model.DefaultMesh(), XDS: xds, Monitoring: monitoring,
 				Authenticator: app.TokenAuthenticator{Lookup: tokens.Account},
 				ProxyDrain:    local.ListenerDrain, Log: log, Version: version, Pods: true,
-				MemoryTight: memoryTight(log),
+				MemoryTight: process.MemoryTight(log),
 				Problems:    func(_, _ []source.Problem) { offer(changed, struct{}{}) },
 			})
 			line.Settled = pipeline.Settled
@@ -70,7 +71,7 @@ func newControlPlane() *cobra.Command {
 			return g.Wait()
 		},
 	}
-	bindLogFlags(cmd, &level, &format)
+	logs.Bind(cmd)
 	return cmd
 }
 

@@ -139,7 +139,7 @@ func (o *dashboardOptions) places(ctx context.Context) ([]place, error) {
 	case err != nil:
 		all = append(all, place{Name: "debug", What: err.Error()})
 	case endpoints[0].cluster == nil:
-		at := "http://" + endpoints[0].host
+		at := "http://" + endpoints[0].Host
 		all = append(all, place{"metrics", at + "/metrics", "metrics of the control plane"},
 			place{"debug", at + "/debug/list", "its debug pages"})
 	default:
@@ -207,7 +207,7 @@ func (o *dashboardOptions) prometheusAnswers(ctx context.Context) bool {
 
 // inNamespace returns the add-ons of a cluster. Of one that cannot be looked for it says why.
 func (o *dashboardOptions) inNamespace(ctx context.Context, cluster pods) (all []place) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()
 	namespace := cmp.Or(o.addOnNamespace, o.namespace)
 	for _, a := range addOns() {

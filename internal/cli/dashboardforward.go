@@ -50,7 +50,7 @@ func addOnCommand(out *terminal.Writer, r remote, a addOn) *cobra.Command {
 				return err
 			}
 			namespace := cmp.Or(o.addOnNamespace, o.namespace)
-			ctx, cancel := context.WithTimeout(cmd.Context(), askTimeout)
+			ctx, cancel := context.WithTimeout(cmd.Context(), findTimeout)
 			defer cancel()
 			names, err := cluster.Running(ctx, namespace, a.selector)
 			if err != nil {
@@ -111,10 +111,10 @@ func debugCommand(out *terminal.Writer, r remote) *cobra.Command {
 			}
 			first := endpoints[0]
 			if first.cluster == nil {
-				out.Line("http://%s/debug/list", first.host)
+				out.Line("http://%s/debug/list", first.Host)
 				return nil
 			}
-			at := podPort{first.cluster, o.namespace, first.name, monitoringPort, "/debug/list"}
+			at := podPort{first.cluster, o.namespace, first.Name, monitoringPort, "/debug/list"}
 			return o.show(cmd.Context(), out, at)
 		},
 	}
@@ -218,7 +218,7 @@ func (t podPort) forward(ctx context.Context, l net.Listener, failed func(error)
 // pass copies both ways until one side ends.
 func (t podPort) pass(ctx context.Context, conn net.Conn) error {
 	defer func() { _ = conn.Close() }()
-	dialing, cancel := context.WithTimeout(ctx, askTimeout)
+	dialing, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()
 	pod, err := t.cluster.Dial(dialing, t.namespace, t.pod, t.port)
 	if err != nil {

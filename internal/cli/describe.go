@@ -3,23 +3,21 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/lateen-mesh/lateen/internal/app"
+	"github.com/lateen-mesh/lateen/internal/admin/page"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 )
 
 // described is the output of lateen describe: what the mesh knows, and of a Pod its proxy.
 type described struct {
-	app.Description
+	page.Description
 	Proxy *proxyLine `json:"proxy,omitempty"`
 }
 
@@ -89,10 +87,8 @@ func (r *remote) describe(ctx context.Context, kind, namespace, name string) (*d
 	}
 	var d described
 	for _, e := range endpoints {
-		var body []byte
-		query := url.Values{"kind": {kind}, "namespace": {namespace}, "name": {name}}
-		if body, err = e.get(ctx, "/debug/describe", query); err == nil {
-			err = json.Unmarshal(body, &d.Description)
+		q := page.DescribeQuestion{Kind: kind, Namespace: namespace, Name: name}
+		if d.Description, err = read[page.Description](ctx, e, page.Describe, q.Query()); err == nil {
 			break
 		}
 	}
@@ -133,7 +129,7 @@ func (d *described) print(out *terminal.Writer) {
 }
 
 // printDescription prints what is not empty, one line for each.
-func printDescription(out *terminal.Writer, d *app.Description, indent string) {
+func printDescription(out *terminal.Writer, d *page.Description, indent string) {
 	out.Line("%s%s %s/%s", indent, d.Kind, d.Namespace, d.Name)
 	line := func(field, value string) {
 		if value != "" {
@@ -179,7 +175,7 @@ func labelText(labels map[string]string) string {
 	return strings.Join(texts, ", ")
 }
 
-func mutualTLSText(d *app.Description) string {
+func mutualTLSText(d *page.Description) string {
 	text := string(d.MutualTLS)
 	for _, port := range slices.Sorted(maps.Keys(d.MutualTLSPorts)) {
 		text += fmt.Sprintf(", port %d %s", port, d.MutualTLSPorts[port])

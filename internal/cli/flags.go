@@ -2,9 +2,7 @@ package cli
 
 import (
 	"cmp"
-	"errors"
 	"io"
-	"net"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -18,14 +16,7 @@ func atLeast[T cmp.Ordered](flags *pflag.FlagSet, name string, value *T, least T
 }
 
 // hostPort makes a flag reject values that are neither HOST:PORT nor empty.
-func hostPort(flags *pflag.FlagSet, name string, value *string) {
-	validateFlag(flags, name, func() error {
-		if _, _, err := net.SplitHostPort(*value); err != nil && *value != "" {
-			return errors.New("want HOST:PORT, as 127.0.0.1:15010")
-		}
-		return nil
-	})
-}
+func hostPort(flags *pflag.FlagSet, name string, value *string) { command.HostPort(flags, name, value) }
 
 // validateFlag makes a flag reject the values for which check fails.
 func validateFlag(flags *pflag.FlagSet, name string, check func() error) {

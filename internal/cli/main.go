@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lateen-mesh/lateen/internal/cli/command"
+	"github.com/lateen-mesh/lateen/internal/cli/serve"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 )
 
@@ -35,9 +36,9 @@ func newRoot() *cobra.Command {
 	}
 	out := terminal.New(os.Stdout, os.Getenv)
 	root.AddCommand(newInject(), newStatus(out), newProxyConfig(out), newVersion(out),
-		newAnalyze(out), newAdvise(out), newDescribe(out), newAuthz(out), newDashboard(out), newRequest(), newSample())
+		newAnalyze(out), newAdvise(out), newDescribe(out), newAuthz(out), newDashboard(out), serve.Request(), newSample())
 	for _, starts := range []*cobra.Command{
-		newUp(out), newServe(), newControlPlane(), newPerfServer(), newPerfApart(),
+		newUp(out), serve.Command(version), newControlPlane(), newPerfServer(), newPerfApart(),
 		newPerf(out, terminal.New(os.Stderr, os.Getenv)),
 	} {
 		root.AddCommand(command.EndsItself(starts))

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/internal/cli/command"
+	"github.com/lateen-mesh/lateen/internal/cli/process"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/testkit/leak"
 )
@@ -109,11 +110,10 @@ func TestACheckThatIsStoppedSaysSo(t *testing.T) {
 		dir:       t.TempDir(),
 		stateDir:  t.TempDir(),
 		envoy:     "/bin/true",
-		level:     "info",
-		format:    "text",
+		log:       process.LogFlags{Level: "info", Format: "text"},
 		check:     true,
 		freePorts: true,
-		requests:  1, timeout: time.Minute, listen: listenFlags{xds: "127.0.0.1:0", monitoring: "127.0.0.1:0"},
+		requests:  1, timeout: time.Minute, listen: process.ListenFlags{XDS: "127.0.0.1:0", Monitoring: "127.0.0.1:0"},
 	}
 	require.ErrorIs(t, runUp(ctx, o, terminal.New(&screen, os.Getenv)), errFailed)
 	require.Equal(t, "stopped before the check was done\n", screen.String())

@@ -20,7 +20,7 @@ func TestReportsAreKeptAndDrawn(t *testing.T) {
 		t.Skip("builds both programs")
 	}
 	bin, reports := t.TempDir(), filepath.Join(t.TempDir(), "reports")
-	lateen, err := lateenserve.Build(bin)
+	lateen, err := lateenserve.BuildCommands(bin)
 	require.NoError(t, err)
 	_, err = lateenserve.BuildLoadTest(bin)
 	require.NoError(t, err)

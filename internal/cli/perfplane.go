@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/perf/controlplane"
 	"github.com/lateen-mesh/lateen/internal/perf/measure"
 	"github.com/lateen-mesh/lateen/internal/perf/port"
@@ -127,7 +128,7 @@ func lateenInMemory(security *controlplane.Security) (func() controlplane.Plane,
 // planes returns the control planes that read the API server, to be measured in succession: one, or
 // that one and Lateen.
 func (f *planeFlags) planes() ([]func() controlplane.Plane, error) {
-	self, err := os.Executable()
+	server, err := serverProgram()
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +153,7 @@ func (f *planeFlags) planes() ([]func() controlplane.Plane, error) {
 		}
 		planes = append(planes, func() controlplane.Plane {
 			command := []string{
-				self, "serve", "--kubeconfig", f.kubeconfig, "--xds-address", xds.Address,
+				server, "serve", "--kubeconfig", f.kubeconfig, "--xds-address", xds.Address,
 				"--monitoring-address", monitoring.Address, "--log-level", "warn",
 			}
 			lateen := behind
@@ -161,6 +162,15 @@ func (f *planeFlags) planes() ([]func() controlplane.Plane, error) {
 		})
 	}
 	return planes, nil
+}
+
+// serverProgram returns the program that images run, or this one, which serves too, where that is not
+// built.
+func serverProgram() (string, error) {
+	if server, err := command.FindBeside("lateen-discovery"); err == nil {
+		return server, nil
+	}
+	return os.Executable()
 }
 
 // external returns the control plane at --target.

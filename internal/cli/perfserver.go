@@ -14,6 +14,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/app"
+	"github.com/lateen-mesh/lateen/internal/cli/process"
 	"github.com/lateen-mesh/lateen/internal/local"
 	"github.com/lateen-mesh/lateen/internal/local/link"
 	"github.com/lateen-mesh/lateen/internal/perf/controlplane"
@@ -23,15 +24,15 @@ import (
 const perfServer = "perf-control-plane"
 
 func newPerfServer() *cobra.Command {
-	var listen listenFlags
-	var level, format string
+	var listen process.ListenFlags
+	var logs process.LogFlags
 	cmd := &cobra.Command{
 		Use:    perfServer,
 		Short:  "The control plane that lateen perf measures; it inherits where its objects come from",
 		Hidden: true,
 		Args:   arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, settings, err := loggerAndSettings(level, format)
+			log, settings, err := logs.Settings()
 			if err != nil {
 				return err
 			}
@@ -39,7 +40,7 @@ func newPerfServer() *cobra.Command {
 			if err != nil {
 				return notInherited(err, "lateen perf")
 			}
-			xds, monitoring, err := listen.listen()
+			xds, monitoring, err := listen.Listen()
 			if err != nil {
 				return err
 			}
@@ -49,10 +50,10 @@ func newPerfServer() *cobra.Command {
 				Mesh:        model.DefaultMesh(),
 				XDS:         xds,
 				Monitoring:  monitoring,
-				ProxyDrain:  defaultDrain,
+				ProxyDrain:  process.DefaultDrain,
 				Log:         log,
 				Version:     version,
-				MemoryTight: memoryTight(log),
+				MemoryTight: process.MemoryTight(log),
 			}
 			if setting, ok := os.LookupEnv(controlplane.SecurityVariable); ok {
 				if err := secureListener(&options, setting); err != nil {
@@ -66,8 +67,8 @@ func newPerfServer() *cobra.Command {
 			})
 		},
 	}
-	listen.bind(cmd)
-	bindLogFlags(cmd, &level, &format)
+	listen.Bind(cmd)
+	logs.Bind(cmd)
 	return cmd
 }
 

@@ -18,7 +18,7 @@ const maxAnswer = 64 << 20
 
 // prometheusData asks the API of a Prometheus, and decodes the field "data" of its answer.
 func prometheusData(ctx context.Context, prometheus, question string, query url.Values, data any) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()
 	api := measure.Prometheus{Address: prometheus, Client: http.DefaultClient, MaxAnswer: maxAnswer}
 	text, status, err := api.Get(ctx, question, query)
@@ -43,7 +43,7 @@ func prometheusData(ctx context.Context, prometheus, question string, query url.
 // hasPages reports whether a Prometheus that answers has pages for people. One that is built from
 // its Go module alone has none. Of one that does not answer nothing is known, so it has.
 func hasPages(ctx context.Context, prometheus string) bool {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, prometheus+"/query", nil)
 	if err != nil {

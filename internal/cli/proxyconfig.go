@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/admin/page"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 )
 
@@ -150,7 +151,7 @@ func (f *proxyConfigFlags) body(cmd *cobra.Command, kind, proxy string) ([]byte,
 		return nil, errors.New("only the proxy knows its bootstrap; want a proxy in a cluster (--kubeconfig FILE), " +
 			"or a dump of its admin port with --file (curl 127.0.0.1:15000/config_dump)")
 	}
-	return at.get(ctx, "/debug/config_dump", url.Values{"proxyID": {p.ProxyID}})
+	return at.get(ctx, page.Dump, url.Values{"proxyID": {p.ProxyID}})
 }
 
 // envoyDump asks the Envoy of a proxy's Pod.
@@ -191,7 +192,7 @@ func (r *remote) proxyNamed(ctx context.Context, name string) (endpoint, proxyLi
 	if err != nil {
 		return endpoint{}, proxyLine{}, err
 	}
-	at := slices.IndexFunc(endpoints, func(e endpoint) bool { return e.name == p.Replica })
+	at := slices.IndexFunc(endpoints, func(e endpoint) bool { return e.Name == p.Replica })
 	return endpoints[at], p, nil
 }
 

@@ -2,14 +2,11 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,7 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/lateen-mesh/lateen/internal/cluster/reach"
+	"github.com/lateen-mesh/lateen/internal/admin/page"
+	"github.com/lateen-mesh/lateen/internal/install/reach"
 )
 
 const (
@@ -25,8 +23,8 @@ const (
 	localMonitoring = "127.0.0.1:15014"
 	// monitoringPort is where a replica in a cluster does.
 	monitoringPort = 15014
-	// askTimeout bounds one request.
-	askTimeout = 10 * time.Second
+	// findTimeout bounds the search for replicas.
+	findTimeout = 10 * time.Second
 	// mostAsked is how many replicas are asked at a time.
 	mostAsked = 8
 )
@@ -133,9 +131,7 @@ func openCluster(r *remote) (pods, error) {
 
 // endpoint is one replica, or what else serves /debug.
 type endpoint struct {
-	name   string // of the Pod, or the address
-	host   string // in requests
-	client *http.Client
+	page.Client
 	// cluster is where its Pod runs; nil at an address.
 	cluster pods
 }
@@ -159,7 +155,7 @@ func (r *remote) endpoints(ctx context.Context) ([]endpoint, error) {
 }
 
 func (r *remote) inCluster(ctx context.Context) ([]endpoint, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()
 	cluster, err := r.open(r)
 	if err != nil {
@@ -186,19 +182,16 @@ func (r *remote) inCluster(ctx context.Context) ([]endpoint, error) {
 // inPod returns a port of a Pod. It has to be asked as localhost: the guard of /debug takes no
 // names of Pods.
 func inPod(cluster pods, namespace, pod string, port int) endpoint {
-	return endpoint{name: pod, cluster: cluster, host: fmt.Sprintf("localhost:%d", port), client: &http.Client{
-		Transport: &http.Transport{
-			DisableKeepAlives: true, // each connection is a forwarded one
-			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				return cluster.Dial(ctx, namespace, pod, port)
-			},
+	forwarded := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true, // each connection is a forwarded one
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return cluster.Dial(ctx, namespace, pod, port)
 		},
 	}}
+	return endpoint{page.Client{Name: pod, Host: fmt.Sprintf("localhost:%d", port), HTTP: forwarded}, cluster}
 }
 
-func atAddress(address string) endpoint {
-	return endpoint{name: address, host: address, client: http.DefaultClient}
-}
+func atAddress(address string) endpoint { return endpoint{Client: page.At(address)} }
 
 // answers reports whether something listens at an address.
 func answers(ctx context.Context, address string) bool {
@@ -210,48 +203,24 @@ func answers(ctx context.Context, address string) bool {
 	return true
 }
 
-// errRefused is an answer with another code than 200.
-var errRefused = errors.New("the control plane refuses")
-
-// get returns the body of a page.
-func (e endpoint) get(ctx context.Context, path string, query url.Values) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	u := url.URL{Scheme: "http", Host: e.host, Path: path, RawQuery: query.Encode()}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := e.client.Do(req)
-	if err != nil {
-		var failed *url.Error
-		if errors.As(err, &failed) {
-			err = failed.Err
-		}
-		return nil, fmt.Errorf("nobody answers at %s: is a control plane running? Its address is --%s (%w)",
-			e.name, flagMonitoring, err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%w: %s", errRefused, strings.TrimSpace(string(body)))
-	}
-	return body, nil
+// get returns the body of a page below /debug.
+func (e endpoint) get(ctx context.Context, name string, query url.Values) ([]byte, error) {
+	body, err := e.Page(ctx, name, query)
+	return body, named(err)
 }
 
-// read decodes the JSON of a page.
-func (e endpoint) read(ctx context.Context, path string, into any) error {
-	body, err := e.get(ctx, path, nil)
-	if err != nil {
-		return err
+// read decodes the JSON of a page below /debug.
+func read[T any](ctx context.Context, e endpoint, name string, query url.Values) (T, error) {
+	answer, err := page.Read[T](ctx, e.Client, name, query)
+	return answer, named(err)
+}
+
+// named adds where the address of a control plane is given, if none answers.
+func named(err error) error {
+	if errors.Is(err, page.ErrSilent) {
+		return fmt.Errorf("%w; its address is --%s", err, flagMonitoring)
 	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("%s of %s: %w", path, e.name, err)
-	}
-	return nil
+	return err
 }
 
 // eachOf calls ask for each endpoint, mostAsked at a time, and returns the answers and errors in

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
-	"github.com/lateen-mesh/lateen/internal/cluster/reach"
+	"github.com/lateen-mesh/lateen/internal/install/reach"
 )
 
 // podsAt are Pods whose ports are addresses of this machine, by name.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/admin/page"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
-	"github.com/lateen-mesh/lateen/internal/observe/debug"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
@@ -37,7 +37,7 @@ type replicaLine struct {
 
 // proxyLine is a proxy in the output of status, and the replica that serves it.
 type proxyLine struct {
-	debug.SyncStatus
+	page.SyncStatus
 	Replica string `json:"replica"`
 }
 
@@ -90,17 +90,18 @@ func askStatus(ctx context.Context, r *remote) (statusReport, error) {
 
 func statusOf(ctx context.Context, endpoints []endpoint) (statusReport, error) {
 	answers, errs := eachOf(endpoints, func(e endpoint) (statusReport, error) {
-		var part statusReport
-		if err := e.read(ctx, "/debug/syncz", &part.Proxies); err != nil {
-			return part, err
+		proxies, err := read[[]proxyLine](ctx, e, page.Sync, nil)
+		if err != nil {
+			return statusReport{}, err
 		}
-		return part, e.read(ctx, "/debug/problems", &part.Problems)
+		problems, err := read[[]problemLine](ctx, e, page.Problems, nil)
+		return statusReport{Proxies: proxies, Problems: problems}, err
 	})
 	report := statusReport{Proxies: []proxyLine{}, Problems: []problemLine{}}
 	failed := 0
 	told := map[problemLine]bool{} // replicas read the same objects
 	for i, part := range answers {
-		line := replicaLine{Name: endpoints[i].name}
+		line := replicaLine{Name: endpoints[i].Name}
 		if errs[i] != nil {
 			failed++
 			line.Error = errs[i].Error()
@@ -202,7 +203,7 @@ func shownTypes(proxies []proxyLine) (types []resource.Type) {
 }
 
 // refusal returns a proxy's NACK message and what is withheld from it, or "" if it refused nothing.
-func refusal(s debug.TypeStatus) string {
+func refusal(s page.TypeStatus) string {
 	switch names := strings.Join(s.Quarantined, ", "); {
 	case names == "":
 		return s.LastError
@@ -213,24 +214,24 @@ func refusal(s debug.TypeStatus) string {
 	}
 }
 
-func mutualTLSCell(m debug.MutualTLS) terminal.Cell {
-	style := map[debug.MutualTLS]terminal.Style{
-		debug.StrictMutualTLS: terminal.Good, debug.DisabledMutualTLS: terminal.Warn, debug.NoMutualTLS: terminal.Faint,
+func mutualTLSCell(m page.MutualTLS) terminal.Cell {
+	style := map[page.MutualTLS]terminal.Style{
+		page.StrictMutualTLS: terminal.Good, page.DisabledMutualTLS: terminal.Warn, page.NoMutualTLS: terminal.Faint,
 	}[m]
 	return terminal.Cell{Text: cmp.Or(string(m), "-"), Style: style}
 }
 
-func stateCell(s debug.TypeStatus, pending bool) terminal.Cell {
+func stateCell(s page.TypeStatus, pending bool) terminal.Cell {
 	state := s.State
 	if state == "" {
-		state = debug.NotSent
+		state = page.NotSent
 	}
-	if pending && state == debug.Synced {
-		state = debug.Stale
+	if pending && state == page.Synced {
+		state = page.Stale
 	}
-	style := map[debug.SyncState]terminal.Style{
-		debug.Synced: terminal.Good, debug.Stale: terminal.Warn, debug.Nack: terminal.Bad,
-		debug.NotSent: terminal.Faint,
+	style := map[page.SyncState]terminal.Style{
+		page.Synced: terminal.Good, page.Stale: terminal.Warn, page.Nack: terminal.Bad,
+		page.NotSent: terminal.Faint,
 	}[state]
 	return terminal.Cell{Text: string(state), Style: style}
 }

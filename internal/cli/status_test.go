@@ -6,25 +6,25 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/admin/page"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
-	"github.com/lateen-mesh/lateen/internal/observe/debug"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // TestStatusShowsWhatIsRefused: of every type that a proxy has asked for, also of those that few
 // proxies have.
 func TestStatusShowsWhatIsRefused(t *testing.T) {
-	synced := debug.TypeStatus{Type: "cds", State: debug.Synced}
+	synced := page.TypeStatus{Type: "cds", State: page.Synced}
 	report := statusReport{Proxies: []proxyLine{
-		{SyncStatus: debug.SyncStatus{
-			ProxyID: "a.default", ProxyType: "sidecar", MutualTLS: debug.StrictMutualTLS,
-			Resources: map[string]debug.TypeStatus{resource.Cluster.URL(): synced}}},
-		{SyncStatus: debug.SyncStatus{
-			ProxyID: "b.default", ProxyType: "router", ConfigBytes: 1200, Resources: map[string]debug.TypeStatus{
+		{SyncStatus: page.SyncStatus{
+			ProxyID: "a.default", ProxyType: "sidecar", MutualTLS: page.StrictMutualTLS,
+			Resources: map[string]page.TypeStatus{resource.Cluster.URL(): synced}}},
+		{SyncStatus: page.SyncStatus{
+			ProxyID: "b.default", ProxyType: "router", ConfigBytes: 1200, Resources: map[string]page.TypeStatus{
 				resource.Cluster.URL(): synced,
-				resource.VirtualHost.URL(): {Type: "vhds", State: debug.Nack, LastError: "bad regex",
+				resource.VirtualHost.URL(): {Type: "vhds", State: page.Nack, LastError: "bad regex",
 					Quarantined: []string{"http.80/a", "http.80/b"}},
-				resource.Secret.URL(): {Type: "sds", State: debug.Nack, Quarantined: []string{"cert"}},
+				resource.Secret.URL(): {Type: "sds", State: page.Nack, Quarantined: []string{"cert"}},
 			}}},
 	}}
 	var out strings.Builder

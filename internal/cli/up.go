@@ -19,6 +19,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/app"
 	"github.com/lateen-mesh/lateen/internal/app/config"
 	"github.com/lateen-mesh/lateen/internal/cli/command"
+	"github.com/lateen-mesh/lateen/internal/cli/process"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/local"
 	"github.com/lateen-mesh/lateen/internal/local/agents"
@@ -31,12 +32,11 @@ import (
 
 type upOptions struct {
 	dir                           string
-	listen                        listenFlags
+	listen                        process.ListenFlags
 	freePorts                     bool
 	envoy                         string
 	stateDir                      string
-	level                         string
-	format                        string
+	log                           process.LogFlags
 	check                         bool
 	requests                      int
 	timeout                       time.Duration
@@ -73,7 +73,7 @@ it started.`,
 			return runUp(cmd.Context(), o, out)
 		},
 	}
-	o.listen.bind(cmd)
+	o.listen.Bind(cmd)
 	cmd.Flags().BoolVar(
 		&o.freePorts, "free-ports", false, "take free ports for gateways, xDS and monitoring, to run beside "+
 			"another mesh (default with --check)",
@@ -108,7 +108,7 @@ it started.`,
 	atLeast(cmd.Flags(), "requests", &o.requests, 1)
 	atLeast(cmd.Flags(), "timeout", &o.timeout, time.Millisecond)
 	atLeast(cmd.Flags(), "drain", &o.drain, 0)
-	bindLogFlags(cmd, &o.level, &o.format)
+	o.log.Bind(cmd)
 	cmd.MarkFlagsMutuallyExclusive("check", "separate-control-plane") // a check reads the mesh state in its own process
 	return cmd
 }
@@ -120,13 +120,13 @@ func (o *upOptions) applyDefaults(changed func(flag string) bool) {
 		return
 	}
 	if !changed("xds-address") {
-		o.listen.xds = "127.0.0.1:0"
+		o.listen.XDS = "127.0.0.1:0"
 	}
 	if !changed("prometheus-address") {
 		o.prometheusAddress = "127.0.0.1:0"
 	}
 	if !changed("monitoring-address") {
-		o.listen.monitoring = "127.0.0.1:0"
+		o.listen.Monitoring = "127.0.0.1:0"
 	}
 }
 
@@ -223,7 +223,7 @@ func newMesh(o upOptions, out *terminal.Writer) (*mesh, error) {
 	if err != nil {
 		return nil, err
 	}
-	xds, monitoring, err := o.listen.listen()
+	xds, monitoring, err := o.listen.Listen()
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("%w; lateen up --free-ports takes free ones for all", err)
 	}

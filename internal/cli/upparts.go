@@ -40,5 +40,5 @@ func openLog(o upOptions) (*slog.Logger, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newLogger(f, o.level, o.format)
+	return o.log.Logger(f)
 }

@@ -51,7 +51,7 @@ func newSeparatePlane(m *mesh) (*separatePlane, error) {
 // companion returns the process for the runtime to run.
 func (p *separatePlane) companion(self string) *local.ControlPlaneProcess {
 	return &local.ControlPlaneProcess{
-		Argv:    []string{self, "control-plane", "--log-level", p.mesh.o.level, "--log-format", p.mesh.o.format},
+		Argv:    []string{self, "control-plane", "--log-level", p.mesh.o.log.Level, "--log-format", p.mesh.o.log.Format},
 		Environ: os.Environ(), Files: p.files, Monitoring: netip.MustParseAddrPort(p.monitoring.Addr().String()),
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
+	"github.com/lateen-mesh/lateen/internal/cli/process"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/local"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -21,8 +22,8 @@ func TestTakenPortsAreTold(t *testing.T) {
 	defer func() { _ = taken.Close() }()
 
 	_, err = newMesh(upOptions{
-		dir: t.TempDir(), stateDir: t.TempDir(), envoy: "/bin/true", level: "info", format: "text",
-		listen: listenFlags{xds: taken.Addr().String(), monitoring: "127.0.0.1:0"},
+		dir: t.TempDir(), stateDir: t.TempDir(), envoy: "/bin/true", log: process.LogFlags{Level: "info", Format: "text"},
+		listen: process.ListenFlags{XDS: taken.Addr().String(), Monitoring: "127.0.0.1:0"},
 	}, nil)
 	require.ErrorContains(t, err, "--xds-address "+taken.Addr().String())
 	require.ErrorContains(t, err, "lateen up --free-ports")

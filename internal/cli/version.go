@@ -96,7 +96,7 @@ func (v *versionReport) ask(ctx context.Context, r *remote) error {
 	})
 	var failed error
 	for i, e := range endpoints {
-		line := replicaVersion{Name: e.name, Version: answers[i]}
+		line := replicaVersion{Name: e.Name, Version: answers[i]}
 		if errs[i] != nil {
 			line.Error, failed = errs[i].Error(), errFailed
 		}

@@ -20,7 +20,7 @@ func eachArchitecture(t *testing.T, source string) {
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(stub, name), []byte(text), 0o600))
 	}
-	for _, program := range []string{"lateen", "lateen-installer", "lateen-agent"} {
+	for _, program := range []string{"lateen", "lateen-discovery", "lateen-installer", "lateen-agent"} {
 		dir := filepath.Join(stub, "cmd", program)
 		require.NoError(t, os.MkdirAll(dir, 0o750))
 		file := filepath.Join(dir, "main.go")
@@ -31,7 +31,8 @@ func eachArchitecture(t *testing.T, source string) {
 	makeImages(t, stub, tools, out, "amd64,arm64")
 	for arch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
 		for image, programs := range map[string][]string{
-			"lateen": {"lateen"}, "lateen-cli": {"lateen", "lateen-installer"}, "lateen-proxy": {"pilot-agent"},
+			"lateen": {"lateen-discovery"}, "lateen-cli": {"lateen", "lateen-installer"},
+			"lateen-proxy": {"pilot-agent"},
 		} {
 			_, config := layout(filepath.Join(out, image)).image(t, arch)
 			require.Equal(t, arch, config.Architecture, image)

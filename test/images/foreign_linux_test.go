@@ -54,7 +54,7 @@ func foreign(t *testing.T, source, tools, native string) {
 		image, program, want string
 		args                 []string
 	}{
-		{"lateen", "lateen", version, []string{"--version"}},
+		{"lateen", "lateen-discovery", version, []string{"--version"}},
 		{"lateen-cli", "lateen", version, []string{"--version"}},
 		{"lateen-cli", "lateen-installer", "kind: Deployment", []string{"manifest", "--image", "lateen:test"}},
 		{"lateen-proxy", "lateen-agent", version, []string{"version"}},
@@ -73,7 +73,7 @@ func foreign(t *testing.T, source, tools, native string) {
 		require.Contains(t, string(text), c.want)
 	}
 	plane := unpackedFor(t, out, "lateen", e.arch)
-	lateen := lateenserve.Start(t, lateenserve.Options{Binary: e.wrap(t, plane, bin+"lateen"), Args: []string{
+	lateen := lateenserve.Start(t, lateenserve.Options{Binary: e.wrap(t, plane, bin+"lateen-discovery"), Args: []string{
 		"--config-dir", manifests(t), "--state-dir", filepath.Join(t.TempDir(), "state"),
 	}})
 	gateway(t, unpacked(t, native, "lateen-proxy"), lateen.XDS)

@@ -87,7 +87,8 @@ func run(t *testing.T, out string) {
 		image, want string
 		args        []string
 	}{
-		{"lateen", version, []string{bin + "lateen", "--version"}},
+		{"lateen", version, []string{bin + "lateen-discovery", "--version"}},
+		{"lateen", version, []string{bin + "pilot-discovery", "--version"}},
 		{"lateen-cli", version, []string{bin + "lateen", "--version"}},
 		{"lateen-cli", "kind: Deployment", []string{bin + "lateen", "manifest", "--image", "lateen:test"}},
 		{"lateen-proxy", version, []string{bin + "pilot-agent", "version"}},
@@ -101,7 +102,7 @@ func run(t *testing.T, out string) {
 		require.Contains(t, string(text), c.want)
 	}
 	r := unpacked(t, out, "lateen")
-	require.NoFileExists(t, r.dir+bin+"lateen-installer", "the control plane renders no charts")
+	require.NoFileExists(t, r.dir+bin+"lateen", "the control plane has no tools")
 	pem, err := os.ReadFile(r.dir + "/etc/ssl/certs/ca-certificates.crt")
 	require.NoError(t, err)
 	require.True(t, x509.NewCertPool().AppendCertsFromPEM(pem))
@@ -125,7 +126,7 @@ func mesh(t *testing.T, out string) {
 	// The first argument is the program, which lateenserve does not name.
 	serve := filepath.Join(t.TempDir(), "serve")
 	require.NoError(t, os.WriteFile(serve, //nolint:gosec // a program
-		fmt.Appendf(nil, "#!/bin/sh\nexec %q %slateen \"$@\"\n", inPlane, bin), 0o755))
+		fmt.Appendf(nil, "#!/bin/sh\nexec %q %slateen-discovery \"$@\"\n", inPlane, bin), 0o755))
 	lateen := lateenserve.Start(t, lateenserve.Options{Binary: serve, Args: []string{
 		"--config-dir", "/mesh", "--state-dir", "/tmp/state",
 	}})

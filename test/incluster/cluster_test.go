@@ -37,7 +37,8 @@ type cluster struct {
 	api     *kubeapi.Server
 	client  *kubernetes.Clientset
 	objects dynamic.Interface
-	lateen  string // the binary
+	lateen  string // what people run
+	server  string // what images run
 }
 
 // startCluster starts an API server.
@@ -54,7 +55,7 @@ func startClusterWith(t *testing.T, options kubeapi.Options) *cluster {
 	api := kubeapi.Start(t, options)
 	lateen, err := built.lateen()
 	require.NoError(t, err)
-	c := &cluster{api: api, lateen: lateen}
+	c := &cluster{api: api, lateen: lateen, server: filepath.Join(filepath.Dir(lateen), "lateen-discovery")}
 	c.client, err = kubernetes.NewForConfig(api.Config())
 	require.NoError(t, err)
 	c.objects, err = dynamic.NewForConfig(api.Config())

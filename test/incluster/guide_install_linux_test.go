@@ -202,7 +202,7 @@ func (r *reader) withFilesForIstio(t *testing.T) {
 
 // file puts files of a seed before the reader, by the names that the guides have.
 func (r *reader) file(t *testing.T, seed string, names ...string) {
-	archive, err := txtar.ParseFile(filepath.Join("../../internal/cluster/spec/testdata", seed+".txtar"))
+	archive, err := txtar.ParseFile(filepath.Join("../../internal/install/spec/testdata", seed+".txtar"))
 	require.NoError(t, err)
 	for i, name := range names {
 		require.NoError(t, os.WriteFile(filepath.Join(r.dir, name), archive.Files[i].Data, 0o600))

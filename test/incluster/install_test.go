@@ -305,7 +305,7 @@ func (c *cluster) standsBeside(t *testing.T) {
 
 // takesTheSeeds asks the API server about what the inputs of users of Istio and Maistra make.
 func (c *cluster) takesTheSeeds(t *testing.T) {
-	seeds, err := filepath.Glob("../../internal/cluster/spec/testdata/seed-*.txtar")
+	seeds, err := filepath.Glob("../../internal/install/spec/testdata/seed-*.txtar")
 	require.NoError(t, err)
 	require.NotEmpty(t, seeds)
 	for _, seed := range seeds {

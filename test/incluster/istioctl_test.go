@@ -105,7 +105,7 @@ func TestIstioctlWorksUnchanged(t *testing.T) {
 	c := newCluster(t)
 	pod := c.scheduled(t)
 	r := c.run(t, func(args []string) *exec.Cmd {
-		command := exec.Command(c.lateen, append(args, "--kubeconfig", c.kubeconfig(t))...)
+		command := exec.Command(c.server, append(args, "--kubeconfig", c.kubeconfig(t))...)
 		command.Env = append(os.Environ(), "POD_NAME="+pod.Name)
 		return command
 	})
@@ -116,7 +116,7 @@ func TestIstioctlWorksUnchanged(t *testing.T) {
 		fmt.Sprintf("--port=%s:15012=127.0.0.1:%d", own, r.ports["secure-xds"]),
 		fmt.Sprintf("--port=%s:15014=127.0.0.1:%d", own, r.ports["monitoring"]),
 		fmt.Sprintf("--port=default/web-0:15000=%s", admin),
-		fmt.Sprintf("--program=%s=%s", own, pilotDiscovery(t, c.lateen, r)),
+		fmt.Sprintf("--program=%s=%s", own, pilotDiscovery(t, c.server, r)),
 	))
 	tool := &istioctl{binary: binary, kubeconfig: c.api.Kubeconfig()}
 	for _, step := range []struct {

@@ -28,14 +28,15 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// lateen returns the path of lateen. The installer stands beside it.
+// lateen returns the path of lateen. The other programs stand beside it.
 func (p *programs) lateen() (string, error) {
 	p.once.Do(func() {
 		if p.dir, p.err = os.MkdirTemp("", "incluster"); p.err != nil {
 			return
 		}
-		p.path, p.err = lateenserve.Build(p.dir)
-		p.err = errors.Join(p.err, lateenserve.BuildInstaller(p.dir))
+		p.path, p.err = lateenserve.BuildCommands(p.dir)
+		_, err := lateenserve.Build(p.dir)
+		p.err = errors.Join(p.err, err, lateenserve.BuildInstaller(p.dir))
 	})
 	return p.path, p.err
 }

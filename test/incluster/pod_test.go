@@ -38,7 +38,7 @@ func (c *cluster) startInPod(t *testing.T) *replica {
 	server, err := url.Parse(config.Host)
 	require.NoError(t, err)
 	return c.run(t, func(args []string) *exec.Cmd {
-		command := exec.Command("unshare", append([]string{"--mount", "sh", "-c", mounted, "sh", dir, c.lateen},
+		command := exec.Command("unshare", append([]string{"--mount", "sh", "-c", mounted, "sh", dir, c.server},
 			args...)...)
 		command.Env = append(os.Environ(), "KUBECONFIG=", "KUBERNETES_SERVICE_HOST="+server.Hostname(),
 			"KUBERNETES_SERVICE_PORT="+server.Port())

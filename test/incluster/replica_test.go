@@ -48,7 +48,7 @@ func (c *cluster) start(t *testing.T, flags ...string) *replica {
 func (c *cluster) startAs(t *testing.T, account string, flags ...string) *replica {
 	return c.run(t, func(args []string) *exec.Cmd {
 		args = append(append(args, flags...), "--kubeconfig", c.kubeconfigOf(t, account))
-		return exec.Command(c.lateen, args...)
+		return exec.Command(c.server, args...)
 	})
 }
 

@@ -94,7 +94,7 @@ var (
 func startUp(t *testing.T) *up {
 	t.Helper()
 	dir := t.TempDir()
-	binary, err := lateenserve.Build(dir)
+	binary, err := lateenserve.BuildCommands(dir)
 	require.NoError(t, err)
 	manifests := filepath.Join(dir, "shop")
 	require.NoError(t, os.CopyFS(manifests, os.DirFS("../../examples/bookinfo")))

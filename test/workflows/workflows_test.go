@@ -171,7 +171,7 @@ func TestCommandsExist(t *testing.T) {
 	}
 	lateenserve.LookAtSources(t)
 	dir := t.TempDir()
-	lateen, err := lateenserve.Build(dir)
+	lateen, err := lateenserve.BuildCommands(dir)
 	require.NoError(t, err)
 	_, err = lateenserve.BuildLoadTest(dir)
 	require.NoError(t, err)

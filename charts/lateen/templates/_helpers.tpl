@@ -1,4 +1,4 @@
-{{- /* The names are those of internal/cluster/install: a running control plane finds its objects by them. */ -}}
+{{- /* The names are those of internal/install: a running control plane finds its objects by them. */ -}}
 
 {{- define "lateen.revision" -}}
 {{ default "default" .Values.revision }}

@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 
@@ -69,8 +70,7 @@ func Arguments(names ...string) cobra.PositionalArgs {
 // HelpWidth is the width of help texts in columns.
 const HelpWidth = 100
 
-// fitHelp wraps the descriptions of a command and its subcommands at HelpWidth. writeUsage wraps
-// their flags.
+// fitHelp wraps the descriptions of a command and its subcommands at HelpWidth.
 func fitHelp(cmd *cobra.Command) {
 	var paragraphs []string
 	for paragraph := range strings.SplitSeq(cmd.Long, "\n\n") {
@@ -83,4 +83,14 @@ func fitHelp(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		fitHelp(c)
 	}
+}
+
+// HostPort makes a flag reject values that are neither HOST:PORT nor empty.
+func HostPort(flags *pflag.FlagSet, name string, value *string) {
+	ValidateFlag(flags, name, func() error {
+		if _, _, err := net.SplitHostPort(*value); err != nil && *value != "" {
+			return errors.New("want HOST:PORT, as 127.0.0.1:15010")
+		}
+		return nil
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -59,5 +60,6 @@ func Run(ctx context.Context, root *cobra.Command, args []string) int {
 // Fit wraps the help of a command and all below it at a width of 100 columns.
 func Fit(root *cobra.Command) {
 	fitHelp(root)
-	root.SetUsageFunc(writeUsage)
+	wrapped := fmt.Sprintf(".FlagUsagesWrapped %d", HelpWidth)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", wrapped))
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/lateen-mesh/lateen/internal/cluster/apply"
+	"github.com/lateen-mesh/lateen/internal/install/apply"
 )
 
 // clusterFlags say which cluster, and how long a command may take.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
-	"github.com/lateen-mesh/lateen/internal/cluster/apply"
+	"github.com/lateen-mesh/lateen/internal/install/apply"
 )
 
 func newDiff(out, notes *terminal.Writer) *cobra.Command {

@@ -6,8 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/lateen-mesh/lateen/internal/cluster/apply"
-	"github.com/lateen-mesh/lateen/internal/cluster/precheck"
+	"github.com/lateen-mesh/lateen/internal/install/apply"
+	"github.com/lateen-mesh/lateen/internal/install/precheck"
 )
 
 // injection is what is found of the injection in one namespace; wrong is empty if it works.

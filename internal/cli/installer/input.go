@@ -13,7 +13,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
-	"github.com/lateen-mesh/lateen/internal/cluster/spec"
+	"github.com/lateen-mesh/lateen/internal/install/spec"
 )
 
 // inputFlags say what to install.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
-	"github.com/lateen-mesh/lateen/internal/cluster/apply"
-	"github.com/lateen-mesh/lateen/internal/cluster/install"
-	"github.com/lateen-mesh/lateen/internal/cluster/spec"
+	"github.com/lateen-mesh/lateen/internal/install"
+	"github.com/lateen-mesh/lateen/internal/install/apply"
+	"github.com/lateen-mesh/lateen/internal/install/spec"
 )
 
 // applyFlags are those of commands that change a cluster.

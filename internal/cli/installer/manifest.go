@@ -5,7 +5,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
-	"github.com/lateen-mesh/lateen/internal/cluster/render"
+	"github.com/lateen-mesh/lateen/internal/install/render"
 )
 
 func newManifest(notes *terminal.Writer) *cobra.Command {

@@ -17,10 +17,10 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
-	"github.com/lateen-mesh/lateen/internal/cluster/apply"
 	"github.com/lateen-mesh/lateen/internal/cluster/inject"
-	"github.com/lateen-mesh/lateen/internal/cluster/precheck"
-	"github.com/lateen-mesh/lateen/internal/cluster/spec"
+	"github.com/lateen-mesh/lateen/internal/install/apply"
+	"github.com/lateen-mesh/lateen/internal/install/precheck"
+	"github.com/lateen-mesh/lateen/internal/install/spec"
 )
 
 // precheckFlags say what would be installed, and how to print.

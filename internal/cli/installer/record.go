@@ -15,9 +15,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/lateen-mesh/lateen/internal/cluster/apply"
-	"github.com/lateen-mesh/lateen/internal/cluster/install"
-	"github.com/lateen-mesh/lateen/internal/cluster/spec"
+	"github.com/lateen-mesh/lateen/internal/install"
+	"github.com/lateen-mesh/lateen/internal/install/apply"
+	"github.com/lateen-mesh/lateen/internal/install/spec"
 )
 
 // recordKey is the key of the record's ConfigMap with what is installed.

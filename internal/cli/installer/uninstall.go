@@ -9,9 +9,9 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
-	"github.com/lateen-mesh/lateen/internal/cluster/apply"
-	"github.com/lateen-mesh/lateen/internal/cluster/install"
-	"github.com/lateen-mesh/lateen/internal/cluster/precheck"
+	"github.com/lateen-mesh/lateen/internal/install"
+	"github.com/lateen-mesh/lateen/internal/install/apply"
+	"github.com/lateen-mesh/lateen/internal/install/precheck"
 )
 
 func newUninstall(out *terminal.Writer) *cobra.Command {

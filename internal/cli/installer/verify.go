@@ -10,8 +10,8 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
-	"github.com/lateen-mesh/lateen/internal/cluster/apply"
-	"github.com/lateen-mesh/lateen/internal/cluster/install"
+	"github.com/lateen-mesh/lateen/internal/install"
+	"github.com/lateen-mesh/lateen/internal/install/apply"
 )
 
 func newVerify(out *terminal.Writer) *cobra.Command {

@@ -70,7 +70,7 @@ func builtPrograms(t *testing.T) string {
 		return *programDir
 	}
 	dir := t.TempDir()
-	_, err := lateenserve.Build(dir)
+	_, err := lateenserve.BuildCommands(dir)
 	require.NoError(t, err)
 	_, err = lateenserve.BuildLoadTest(dir)
 	require.NoError(t, err)

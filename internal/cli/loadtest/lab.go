@@ -89,6 +89,10 @@ func (f *labFlags) run(cmd *cobra.Command, name string, out, progress *terminal.
 	if err != nil {
 		return err
 	}
+	server, err := command.FindBeside("lateen-discovery")
+	if err != nil {
+		return err
+	}
 	if f.o.Self, err = os.Executable(); err != nil {
 		return err
 	}
@@ -96,7 +100,7 @@ func (f *labFlags) run(cmd *cobra.Command, name string, out, progress *terminal.
 		return err
 	}
 	f.o.Server = []string{lateen, "perf-control-plane", "--log-level", "warn"}
-	f.o.Cluster.Serve = []string{lateen, "serve", "--log-level", "warn"}
+	f.o.Cluster.Serve = []string{server, "serve", "--log-level", "warn"}
 	f.o.Version, f.o.Progress = version, progress.Bar
 	r, err := l.Run(cmd.Context(), f.o)
 	progress.Progress("")

@@ -148,7 +148,7 @@ func (i *Injector) parseTemplates() error {
 	known := func(names []string, of string) {
 		for _, name := range names {
 			_, alias := i.Aliases[name]
-			if i.templates[name] == nil && !alias {
+			if _, there := texts[name]; !there && !alias {
 				problems = append(problems, fmt.Errorf("%s: %s names the template %q, which is not there; have %q",
 					ConfigKey, of, name, slices.Sorted(maps.Keys(texts))))
 			}

@@ -20,11 +20,10 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source/untrusted"
 )
 
-// functions returns what templates may call: the library, and what Istio's injector has beside or
-// instead of it.
+// functions returns what templates may call beside the library, or instead of it: what Istio's
+// injector has.
 func functions() gotemplate.Funcs {
-	all := gotemplate.Library()
-	maps.Copy(all, gotemplate.Funcs{
+	return gotemplate.Funcs{
 		"isset":                  func(of map[string]string, key string) bool { _, ok := of[key]; return ok },
 		"annotation":             annotation,
 		"valueOrDefault":         valueOrDefault,
@@ -50,8 +49,7 @@ func functions() gotemplate.Funcs {
 		"strdict":                strdict,
 		"mergeMaps":              mergedMaps,
 		"otelResourceAttributes": func(*mesh.MeshConfig, ...any) string { return "" },
-	})
-	return all
+	}
 }
 
 // annotation returns the annotation of a Pod, or what stands for it.

@@ -1,7 +1,6 @@
 package sample
 
 import (
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -14,7 +13,7 @@ func (h *handler) addProductPage(mux *http.ServeMux) {
 	mux.Handle("GET /{$}", http.RedirectHandler("/productpage", http.StatusFound))
 	mux.HandleFunc("GET /productpage", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("content-type", "text/html; charset=utf-8")
-		_, _ = io.WriteString(w, h.page(asUser(r)).html()) // the client has gone
+		_ = h.page(asUser(r)).write(w) // the client has gone
 	})
 	mux.HandleFunc("POST /login", h.login)
 	mux.HandleFunc("POST /logout", h.login)

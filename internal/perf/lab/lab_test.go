@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	dir, err := os.MkdirTemp("", "lateen-lab-")
 	if err == nil && !testing.Short() {
-		lateen, err = lateenserve.Build(dir)
+		lateen, err = lateenserve.BuildCommands(dir)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -1,4 +1,4 @@
-// Package lateenserve runs `lateen serve` as a process of its own, as a user does, so that a test
+// Package lateenserve runs `lateen-discovery serve` as a process of its own, as images do, so that a test
 // can watch it from outside: its log, its metrics, its CPU seconds and memory.
 //
 //	binary, err := lateenserve.Build(dir)              // in TestMain

@@ -24,9 +24,12 @@ const patience = 3 * time.Minute
 // Tags are what the binary is built with. The Makefile has the same ones, and says why.
 const Tags = "grpcnotrace"
 
-// Build puts the binary into a directory, built with further flags of `go build`, and returns its
-// path.
-func Build(dir string, flags ...string) (string, error) { return build(dir, "lateen", flags) }
+// Build puts lateen-discovery into a directory, built with further flags of `go build`, and returns
+// its path.
+func Build(dir string, flags ...string) (string, error) { return build(dir, "lateen-discovery", flags) }
+
+// BuildCommands builds lateen, which people run, and returns its path.
+func BuildCommands(dir string) (string, error) { return build(dir, "lateen", nil) }
 
 // BuildInstaller builds what `lateen manifest` and its like run, beside the binary in dir.
 func BuildInstaller(dir string) error {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lateen-mesh/lateen/internal/app"
+	adminpage "github.com/lateen-mesh/lateen/internal/admin/page"
 	"github.com/lateen-mesh/lateen/internal/observe/advise"
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
 )
@@ -25,11 +25,11 @@ const (
 // says.
 func advised(t *testing.T, m *livemesh.Mesh) []advise.Finding {
 	t.Helper()
-	var page app.CensusPage
-	require.NoError(t, json.Unmarshal([]byte(m.Monitoring("/debug/census")), &page))
+	var counted adminpage.Census
+	require.NoError(t, json.Unmarshal([]byte(m.Monitoring("/debug/census")), &counted))
 	model, err := advise.StoredModel()
 	require.NoError(t, err)
-	facts := &advise.Facts{Census: page.Census, Requests: 5000, Failed: 5000.0 * badCalls / (goodCalls + badCalls)}
+	facts := &advise.Facts{Census: counted.Census, Requests: 5000, Failed: 5000.0 * badCalls / (goodCalls + badCalls)}
 	var found []advise.Finding
 	for _, f := range advise.Advise(facts, model).Findings {
 		if f.Rule == "telemetry" {

@@ -5,138 +5,104 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
-	"text/template/parse"
+	"text/template"
+	"time"
 )
 
 // The bounds of one evaluation.
 const (
-	maxSteps  = 200_000 // nodes
+	maxSteps  = 200_000 // bodies of ranges and templates
 	maxOutput = 1 << 20 // bytes, also of what one function returns
-	maxDepth  = 100     // templates within templates
+	maxDepth  = 100     // templates within templates, values within values
+	maxTime   = 10 * time.Second
 )
 
-// Funcs are functions by the names that templates call them. A function returns a value, or a
+// Funcs are functions by the names by which templates call them. A function returns a value, or a
 // value and an error.
-type Funcs map[string]any
+type Funcs = template.FuncMap
 
 // Template is a parsed template with those that it defines. It is safe for concurrent use.
-type Template struct {
-	name  string
-	trees map[string]*parse.Tree
-	funcs map[string]reflect.Value
-}
+type Template struct{ parsed *template.Template }
 
-// Parse reads a template. The error names the line.
-func Parse(name, text string, funcs Funcs) (*Template, error) {
-	known := map[string]any{}
-	maps.Copy(known, funcs)
-	for _, builtin := range []string{"and", "or"} { // they do not evaluate all that they get
-		known[builtin] = true
+// Parse reads a template, which may call the functions of Library and further ones. The error names
+// the line.
+func Parse(name, text string, further Funcs) (*Template, error) {
+	all := Library()
+	maps.Copy(all, further)
+	parsed, err := template.New(name).Funcs(bounded(all)).Parse(text)
+	if err != nil {
+		return nil, err
 	}
-	t := &Template{name: name, funcs: map[string]reflect.Value{}}
-	for name, f := range builtins() {
-		known[name], t.funcs[name] = f, reflect.ValueOf(f)
+	for _, t := range parsed.Templates() {
+		countBodies(t.Tree)
 	}
-	for name, f := range funcs {
-		t.funcs[name] = reflect.ValueOf(f)
-	}
-	var err error
-	t.trees, err = parse.Parse(name, text, "", "", known)
-	return t, err
+	return &Template{parsed}, nil
 }
 
 // Execute returns what the template makes of data.
-func (t *Template) Execute(data any) ([]byte, error) {
-	e := &execution{template: t}
-	if err := e.run(t.name, data); err != nil {
+func (t *Template) Execute(data any) (out []byte, err error) {
+	defer func() { // text/template passes on panics of the runtime
+		if problem := recover(); problem != nil {
+			err = fmt.Errorf("template %s: %v", t.parsed.Name(), problem)
+		}
+	}()
+	own, err := t.parsed.Clone()
+	if err != nil {
+		return nil, err
+	}
+	e := &execution{end: time.Now().Add(maxTime)}
+	if err := own.Funcs(e.functions()).Execute(e, data); err != nil {
 		return nil, err
 	}
 	return e.out.Bytes(), nil
 }
 
-// execution is the state of one evaluation.
+// execution counts what one evaluation takes.
 type execution struct {
-	template  *Template
-	tree      *parse.Tree // of the template that runs
-	out       bytes.Buffer
-	variables []variable
-	steps     int
-	depth     int
+	out          bytes.Buffer
+	steps, depth int
+	end          time.Time
 }
 
-type variable struct {
-	name  string
-	value any
-}
-
-// errBreak and errContinue end the body of a range.
-var (
-	errBreak    = errors.New("break outside of a range")
-	errContinue = errors.New("continue outside of a range")
+// The names of the functions that count. No template may call them: they are not defined while one
+// is parsed.
+const (
+	stepName  = "lateen_step"
+	enterName = "lateen_enter"
+	leaveName = "lateen_leave"
 )
 
-// run evaluates one template of the set. Its variables are its own.
-func (e *execution) run(name string, data any) error {
-	tree := e.template.trees[name]
-	switch {
-	case tree == nil:
-		return fmt.Errorf("template %q is not defined", name)
-	case e.depth == maxDepth:
-		return fmt.Errorf("template %q: more than %d templates within each other", name, maxDepth)
-	}
-	outer, variables := e.tree, e.variables
-	e.tree, e.variables = tree, []variable{{"$", data}}
-	e.depth++
-	err := e.walk(data, tree.Root)
-	e.depth--
-	e.tree, e.variables = outer, variables
-	return err
+// functions are those that countBodies calls.
+func (e *execution) functions() Funcs {
+	return Funcs{stepName: e.step, enterName: e.enter, leaveName: e.leave}
 }
 
-// fail returns an error that names where a node stands.
-func (e *execution) fail(n parse.Node, format string, args ...any) error {
-	where, what := e.tree.ErrorContext(n)
-	return fmt.Errorf("template %s: <%s>: %w", where, what, fmt.Errorf(format, args...))
-}
-
-// set changes the innermost variable of that name.
-func (e *execution) set(name string, value any) bool {
-	for i := len(e.variables) - 1; i >= 0; i-- {
-		if e.variables[i].name == name {
-			e.variables[i].value = value
-			return true
-		}
-	}
-	return false
-}
-
-func (e *execution) declare(name string, value any) {
-	e.variables = append(e.variables, variable{name, value})
-}
-
-func (e *execution) lookUp(name string) (value any, ok bool) {
-	for i := len(e.variables) - 1; i >= 0; i-- {
-		if e.variables[i].name == name {
-			return e.variables[i].value, true
-		}
-	}
-	return nil, false
-}
-
-// write adds to the output.
-func (e *execution) write(n parse.Node, text string) error {
-	if e.out.Len()+len(text) > maxOutput {
-		return e.fail(n, "the output has more than %d bytes", maxOutput)
-	}
-	e.out.WriteString(text)
-	return nil
-}
-
-// step counts a node.
-func (e *execution) step(n parse.Node) error {
+func (e *execution) step() (string, error) {
 	if e.steps++; e.steps > maxSteps {
-		return e.fail(n, "evaluation takes more than %d steps", maxSteps)
+		return "", fmt.Errorf("evaluation takes more than %d steps", maxSteps)
 	}
-	return nil
+	if time.Now().After(e.end) {
+		return "", fmt.Errorf("evaluation takes more than %v", maxTime)
+	}
+	return "", nil
+}
+
+func (e *execution) enter() (string, error) {
+	if e.depth++; e.depth > maxDepth {
+		return "", fmt.Errorf("more than %d templates within each other", maxDepth)
+	}
+	return e.step()
+}
+
+func (e *execution) leave() string {
+	e.depth--
+	return ""
+}
+
+// Write implements io.Writer.
+func (e *execution) Write(b []byte) (int, error) {
+	if e.out.Len()+len(b) > maxOutput {
+		return 0, errors.New("the output has more than 1 MiB")
+	}
+	return e.out.Write(b)
 }

@@ -1,0 +1,92 @@
+package page
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// The pages below /debug that Lateen's own tools ask for.
+const (
+	Sync       = "syncz"
+	Dump       = "config_dump"
+	Describe   = "describe"
+	Authorize  = "authorize"
+	Objects    = "census"
+	Problems   = "problems"
+	Streams    = "connections"
+	AllOfThem  = "list"
+	pathPrefix = "/debug/"
+)
+
+// askTimeout bounds one request.
+const askTimeout = 10 * time.Second
+
+// ErrRefused is an answer with another code than 200.
+var ErrRefused = errors.New("the control plane refuses")
+
+// ErrSilent is a control plane that does not answer.
+var ErrSilent = errors.New("nobody answers")
+
+// Client asks one control plane.
+type Client struct {
+	// Name is of the Pod, or the address.
+	Name string
+	// Host is that of requests.
+	Host string
+	HTTP *http.Client
+}
+
+// At asks the control plane whose monitoring port is at an address, as 127.0.0.1:15014.
+func At(address string) Client { return Client{Name: address, Host: address, HTTP: http.DefaultClient} }
+
+// Get returns the body of a path, as /metrics.
+func (c Client) Get(ctx context.Context, path string, query url.Values) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	u := url.URL{Scheme: "http", Host: c.Host, Path: path, RawQuery: query.Encode()}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.HTTP.Do(req)
+	if err != nil {
+		var failed *url.Error
+		if errors.As(err, &failed) {
+			err = failed.Err
+		}
+		return nil, fmt.Errorf("%w at %s: is a control plane running? (%w)", ErrSilent, c.Name, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%w: %s", ErrRefused, strings.TrimSpace(string(body)))
+	}
+	return body, nil
+}
+
+// Page returns the body of a page below /debug.
+func (c Client) Page(ctx context.Context, name string, query url.Values) ([]byte, error) {
+	return c.Get(ctx, pathPrefix+name, query)
+}
+
+// Read asks for a page below /debug, and decodes its JSON.
+func Read[T any](ctx context.Context, c Client, name string, query url.Values) (answer T, err error) {
+	body, err := c.Page(ctx, name, query)
+	if err != nil {
+		return answer, err
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return answer, fmt.Errorf("%s%s of %s: %w", pathPrefix, name, c.Name, err)
+	}
+	return answer, nil
+}

@@ -1,9 +1,0 @@
-package debug_test
-
-import (
-	"testing"
-
-	"github.com/lateen-mesh/lateen/internal/testkit/leak"
-)
-
-func TestMain(m *testing.M) { leak.Main(m) }
