@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lateen-mesh/lateen/internal/cli/command"
+	"github.com/lateen-mesh/lateen/internal/cli/results"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/observe/advise"
 )
@@ -56,7 +57,7 @@ The exit code is 0 if there is nothing to advise, 3 if there is, and 1 if nothin
   lateen advise -o json | jq '.findings[].rule'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return arguments("DIR|cluster")(cmd, args)
+				return command.Arguments("DIR|cluster")(cmd, args)
 			}
 			return nil
 		},
@@ -71,7 +72,7 @@ The exit code is 0 if there is nothing to advise, 3 if there is, and 1 if nothin
 		},
 	}
 	r.bind(cmd)
-	bindOutput(cmd, &f.output)
+	command.BindOutput(cmd, &f.output)
 	f.bind(cmd)
 	return cmd
 }
@@ -85,14 +86,14 @@ func (f *adviseFlags) bind(cmd *cobra.Command) {
 	flags.BoolVar(&f.sinceStart, "since-start", false,
 		"judge everything since the control plane has started, and do not wait")
 	flags.IntVar(&f.asked, "proxies", 100, "how many proxies to ask whom they have called, without --prometheus")
-	bindReport(cmd)
+	results.Bind(cmd)
 	flags.StringVar(&f.metrics, "metrics", "",
 		"also write signals, advice and effects into this file as metrics, for node_exporter's textfile collector")
 	_ = cmd.MarkFlagFilename("metrics", "prom")
 	flags.BoolVar(&f.apply, "apply", false, "apply what can be applied, after a question for each")
 	flags.BoolVar(&f.yes, "yes", false, "with --apply: do not ask")
-	atLeast(flags, "window", &f.window, time.Second)
-	atLeast(flags, "proxies", &f.asked, 0)
+	command.AtLeast(flags, "window", &f.window, time.Second)
+	command.AtLeast(flags, "proxies", &f.asked, 0)
 	cmd.MarkFlagsMutuallyExclusive("since-start", "window")
 	cmd.MarkFlagsMutuallyExclusive("since-start", "prometheus")
 }
@@ -105,12 +106,12 @@ func (f *adviseFlags) run(cmd *cobra.Command, out *terminal.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(keepReport(cmd, report), f.writeMetrics(report)); err != nil {
+	if err := errors.Join(results.Keep(cmd, report), f.writeMetrics(report)); err != nil {
 		return err
 	}
 	if f.output == "table" {
 		printAdvice(out, report)
-	} else if err := printAs(cmd.OutOrStdout(), f.output, report); err != nil {
+	} else if err := command.PrintAs(cmd.OutOrStdout(), f.output, report); err != nil {
 		return err
 	}
 	if len(report.Findings) == 0 {

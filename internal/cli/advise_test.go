@@ -16,6 +16,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/mesh/census"
 	"github.com/lateen-mesh/lateen/internal/observe/advise"
 	"github.com/lateen-mesh/lateen/internal/perf/sidecar"
+	"github.com/lateen-mesh/lateen/internal/testkit/console"
 )
 
 // TestAdviseSidecars puts a mesh in which everybody sees everything, and checks that what is
@@ -127,7 +128,7 @@ func TestAdviseBalance(t *testing.T) {
 	ask := func() advise.Report {
 		f, facts := adviseFlags{sinceStart: true}, &advise.Facts{}
 		endpoints := []endpoint{atAddress(a.monitoring), atAddress(b.monitoring)}
-		_, err := f.live(t.Context(), terminal.New(io.Discard, noEnv), endpoints, facts)
+		_, err := f.live(t.Context(), console.Plain(io.Discard), endpoints, facts)
 		require.NoError(t, err)
 		model, err := advise.StoredModel()
 		require.NoError(t, err)
@@ -172,7 +173,7 @@ func TestAdviseAsksBeforeItApplies(t *testing.T) {
 		cmd.SetIn(strings.NewReader(answer))
 		cmd.SetContext(t.Context())
 		var out strings.Builder
-		require.NoError(t, f.applyAll(cmd, terminal.New(&out, noEnv), []advise.Finding{found}))
+		require.NoError(t, f.applyAll(cmd, console.Plain(&out), []advise.Finding{found}))
 		files, err := filepath.Glob(filepath.Join(directory, "*"))
 		require.NoError(t, err)
 		require.Len(t, files, want, answer)

@@ -148,16 +148,6 @@ func (f *adviseFlags) wait(ctx context.Context, out *terminal.Writer) error {
 	return nil
 }
 
-func scrapeAll(ctx context.Context, endpoints []endpoint) ([]measure.Metrics, []error) {
-	return eachOf(endpoints, func(e endpoint) (measure.Metrics, error) {
-		m, err := measure.Scrape{URL: "http://" + e.Host + "/metrics", Client: e.HTTP}.Metrics(ctx)
-		if err != nil {
-			err = fmt.Errorf("%s: %w", e.Name, err)
-		}
-		return m, err
-	})
-}
-
 // firstCensus asks the first replica that answers: all know the same objects.
 func firstCensus(ctx context.Context, endpoints []endpoint, into *page.Census) (err error) {
 	for _, e := range endpoints {

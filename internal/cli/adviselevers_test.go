@@ -16,9 +16,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/observe/advise"
 	"github.com/lateen-mesh/lateen/internal/perf/sidecar"
+	"github.com/lateen-mesh/lateen/internal/testkit/console"
 )
 
 // claimedWindow is how many seconds a replica of these tests has run, as its metrics say.
@@ -89,7 +89,7 @@ func claiming(t *testing.T, address string, c claims) endpoint {
 func judged(t *testing.T, replicas ...endpoint) advise.Report {
 	t.Helper()
 	f, facts := adviseFlags{sinceStart: true}, &advise.Facts{}
-	_, err := f.live(t.Context(), terminal.New(io.Discard, noEnv), replicas, facts)
+	_, err := f.live(t.Context(), console.Plain(io.Discard), replicas, facts)
 	require.NoError(t, err)
 	model, err := advise.StoredModel()
 	require.NoError(t, err)

@@ -68,7 +68,7 @@ func formatNumber(v float64, unit string) string {
 	text := ""
 	switch {
 	case unit == "B" || unit == "B/s":
-		return formatBytes(int64(math.Round(v))) + strings.TrimPrefix(unit, "B")
+		return terminal.Bytes(int64(math.Round(v))) + strings.TrimPrefix(unit, "B")
 	case math.Abs(v) >= 100 || v == math.Trunc(v):
 		text = fmt.Sprintf("%.0f", v)
 	default:

@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/internal/admin/page"
-	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/observe/advise"
 	"github.com/lateen-mesh/lateen/internal/observe/advise/collect"
 	"github.com/lateen-mesh/lateen/internal/perf/sidecar"
+	"github.com/lateen-mesh/lateen/internal/testkit/console"
 )
 
 // manyServices are more than what a stream and its connection hold for a sidecar that does not
@@ -60,7 +60,7 @@ func (m *adviceMesh) advisedOf(act func()) advise.Report {
 	require.NoError(m.t, errs[0])
 	act()
 	f, facts := adviseFlags{sinceStart: true}, &advise.Facts{}
-	_, err := f.live(m.ctx, terminal.New(io.Discard, noEnv), replicas, facts)
+	_, err := f.live(m.ctx, console.Plain(io.Discard), replicas, facts)
 	require.NoError(m.t, err)
 	after, errs := scrapeAll(m.ctx, replicas)
 	require.NoError(m.t, errs[0])

@@ -22,6 +22,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/app"
 	"github.com/lateen-mesh/lateen/internal/app/config"
+	"github.com/lateen-mesh/lateen/internal/cli/build"
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/install"
@@ -64,16 +65,16 @@ objects could not be read or there are none, and 2 if the command line is wrong.
 		Example: `  lateen analyze examples/bookinfo
   lateen analyze cluster --context staging
   lateen analyze manifests -o json | jq '.[] | select(.severity == "error")'`,
-		Args: arguments("DIR|cluster"),
+		Args: command.Arguments("DIR|cluster"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{wholeCluster}, cobra.ShellCompDirectiveFilterDirs
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, out, args[0]) },
 	}
 	f.cluster.bindCluster(cmd)
-	bindOutput(cmd, &f.output)
+	command.BindOutput(cmd, &f.output)
 	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long reading may take")
-	atLeast(cmd.Flags(), "timeout", &f.timeout, time.Millisecond)
+	command.AtLeast(cmd.Flags(), "timeout", &f.timeout, time.Millisecond)
 	return cmd
 }
 
@@ -131,7 +132,7 @@ func (f *analyzeFlags) options(what string, log *lastLines) (app.Options, error)
 		return o, err
 	}
 	o.MeshConfigMap, o.Selected, o.Pods = install.NamesOf(f.cluster.namespace, f.cluster.revision).MeshConfig, true, true
-	metrics := observe.New(observe.Build{Version: version, Start: time.Now(), Now: time.Now})
+	metrics := observe.New(observe.Build{Version: build.Version, Start: time.Now(), Now: time.Now})
 	o.Source, err = kube.New(kube.Options{
 		Config: access, RootNamespace: f.cluster.namespace, ConfigMap: o.MeshConfigMap, Revision: f.cluster.revision,
 		SecretNamespaces: o.Config.SecretNamespaces, Metrics: &metrics.Source, Logger: o.Log,
@@ -145,7 +146,7 @@ func offlineOptions(rootNamespace string, log *slog.Logger) (app.Options, error)
 	if err != nil {
 		return app.Options{}, err
 	}
-	o := app.Options{Config: settings, Mesh: model.DefaultMesh(), Version: version, Log: log}
+	o := app.Options{Config: settings, Mesh: model.DefaultMesh(), Version: build.Version, Log: log}
 	o.Mesh.RootNamespace = rootNamespace
 	return o, nil
 }
@@ -234,13 +235,13 @@ func (f *analyzeFlags) print(cmd *cobra.Command, out *terminal.Writer, problems 
 		})
 	}
 	if f.output != "table" {
-		return printAs(cmd.OutOrStdout(), f.output, lines)
+		return command.PrintAs(cmd.OutOrStdout(), f.output, lines)
 	}
 	for _, p := range problems {
 		out.Paragraph("", styleOf(p.Severity), p.String())
 	}
 	errs, warnings := severities(problems)
-	out.Line("%s, %s", formatCount(errs, "error", "errors"), formatCount(warnings, "warning", "warnings"))
+	out.Line("%s, %s", terminal.Count(errs, "error", "errors"), terminal.Count(warnings, "warning", "warnings"))
 	return nil
 }
 
@@ -285,4 +286,12 @@ func (l *lastLines) String() string {
 		return ""
 	}
 	return " (" + strings.ReplaceAll(l.last, "\n", " ") + ")"
+}
+
+// styleOf is how a problem of a severity is shown.
+func styleOf(s source.Severity) terminal.Style {
+	if s == source.Error {
+		return terminal.Bad
+	}
+	return terminal.Warn
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
+	"github.com/lateen-mesh/lateen/internal/testkit/console"
 )
 
 const (
@@ -190,7 +192,7 @@ func TestAnalyzeOfDeployedGateways(t *testing.T) {
 func TestAnalyzeOfNothingFails(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "notes.txt"), []byte(aService), 0o600))
-	code, text := said(t, "analyze", dir)
+	code, text := console.Said(t, console.Root(newAnalyze(console.Plain(io.Discard))), "analyze", dir)
 	require.Equal(t, command.ExitFailed, code, text)
 	require.Contains(t, text, dir+": there is no object that a control plane reads; want manifests, in files that end "+
 		"with .yaml, .yml or .json")
@@ -205,7 +207,7 @@ func TestAnalyzeTellsFieldsAsJSON(t *testing.T) {
 	require.Equal(t, []string{"warning", "VirtualService", "default", "ninety", "spec.http[0].route", "90"},
 		[]string{got[0].Severity, got[0].Kind, got[0].Namespace, got[0].Name, got[0].Path, got[0].Value})
 
-	code, text := said(t, "analyze", "no/such/directory")
+	code, text := console.Said(t, console.Root(newAnalyze(console.Plain(io.Discard))), "analyze", "no/such/directory")
 	require.Equal(t, command.ExitFailed, code)
 	require.Contains(t, text, "want a directory of manifests, or the word cluster")
 }

@@ -76,9 +76,9 @@ there is no such workload, and 2 if the command line is wrong.`,
   lateen authz check db.shop --tcp --from shop/web --port 5432 -o json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.proxy != "" {
-				return arguments()(cmd, args)
+				return command.Arguments()(cmd, args)
 			}
-			return arguments("WORKLOAD")(cmd, args)
+			return command.Arguments("WORKLOAD")(cmd, args)
 		},
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
@@ -89,7 +89,7 @@ there is no such workload, and 2 if the command line is wrong.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, out, args) },
 	}
 	r.bind(cmd)
-	bindOutput(cmd, &f.output)
+	command.BindOutput(cmd, &f.output)
 	cmd.Flags().StringVarP(&f.directory, "file", "f", "", "a directory of manifests, in place of a control plane")
 	cmd.Flags().StringVar(&f.proxy, "proxy", "",
 		"decide by the configuration of this proxy: POD.NAMESPACE, or a part of it that fits one proxy")
@@ -122,7 +122,7 @@ func (f *authzFlags) run(cmd *cobra.Command, out *terminal.Writer, args []string
 	}
 	if f.output == "table" {
 		printAuthz(out, answer)
-	} else if err := printAs(cmd.OutOrStdout(), f.output, answer); err != nil {
+	} else if err := command.PrintAs(cmd.OutOrStdout(), f.output, answer); err != nil {
 		return err
 	}
 	switch answer.Outcome {

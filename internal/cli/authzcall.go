@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/mesh/policy"
 )
 
@@ -49,17 +50,17 @@ func (f *callFlags) bind(cmd *cobra.Command) {
 	for _, name := range []string{"host", "method", "path", "header", "request-principal", "claim"} {
 		cmd.MarkFlagsMutuallyExclusive("tcp", name)
 	}
-	validateFlag(flags, "from", func() error { _, err := identityOf(f.from); return err })
+	command.ValidateFlag(flags, "from", func() error { _, err := identityOf(f.from); return err })
 	for name, value := range map[string]*string{"ip": &f.ip, "remote-ip": &f.remoteIP, "destination-ip": &f.ownIP} {
-		validateFlag(flags, name, func() error { _, err := addressOf(*value); return err })
+		command.ValidateFlag(flags, name, func() error { _, err := addressOf(*value); return err })
 	}
-	validateFlag(flags, "port", func() error {
+	command.ValidateFlag(flags, "port", func() error {
 		if f.port < 1 || f.port > 65535 {
 			return errors.New("want a port from 1 to 65535")
 		}
 		return nil
 	})
-	validateFlag(flags, "path", func() error {
+	command.ValidateFlag(flags, "path", func() error {
 		if !strings.HasPrefix(f.path, "/") && f.path != "*" {
 			return errors.New("want a path that begins with /")
 		}

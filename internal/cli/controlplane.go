@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"os"
 
@@ -11,6 +10,8 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/app"
+	"github.com/lateen-mesh/lateen/internal/cli/build"
+	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/process"
 	"github.com/lateen-mesh/lateen/internal/local"
 	"github.com/lateen-mesh/lateen/internal/local/link"
@@ -40,7 +41,7 @@ func newControlPlane() *cobra.Command {
 		Use:    "control-plane",
 		Short:  "What lateen up --separate-control-plane runs; it inherits its sockets",
 		Hidden: true,
-		Args:   arguments(),
+		Args:   command.Arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, settings, err := logs.Settings()
 			if err != nil {
@@ -53,13 +54,13 @@ func newControlPlane() *cobra.Command {
 			tokens := local.NewTokens()
 			line, err := link.Open(os.NewFile(linkDescriptor, "link"), tokens)
 			if err != nil {
-				return notInherited(err, "lateen up")
+				return process.NotInherited(err, "lateen up")
 			}
 			changed := make(chan struct{}, 1) // latest-value: the receiver reads the present problems
 			pipeline := app.New(app.Options{
 				Source: line, Config: settings, Mesh: model.DefaultMesh(), XDS: xds, Monitoring: monitoring,
 				Authenticator: app.TokenAuthenticator{Lookup: tokens.Account},
-				ProxyDrain:    local.ListenerDrain, Log: log, Version: version, Pods: true,
+				ProxyDrain:    local.ListenerDrain, Log: log, Version: build.Version, Pods: true,
 				MemoryTight: process.MemoryTight(log),
 				Problems:    func(_, _ []source.Problem) { offer(changed, struct{}{}) },
 			})
@@ -91,19 +92,9 @@ func inheritedListener(descriptor uintptr, name string) (net.Listener, error) {
 	l, err := net.FileListener(f)
 	_ = f.Close() // the listener has its own descriptor
 	if err != nil {
-		return nil, notInherited(err, "lateen up")
+		return nil, process.NotInherited(err, "lateen up")
 	}
 	return l, nil
-}
-
-// notInherited explains to a person that another command runs this one.
-func notInherited(err error, parent string) error {
-	return fmt.Errorf(
-		"%w; this command is started by %s, which it inherits its sockets from. The control plane alone is lateen "+
-			"serve",
-		err,
-		parent,
-	)
 }
 
 // sendStatus sends what the mesh's screen shows, until ctx ends. It sends problems once the first

@@ -63,21 +63,21 @@ one of the programs serves; in a cluster it forwards a port to it until it is in
   lateen dashboard control-plane
   lateen dashboard data-plane --grafana > data-plane.json
   lateen dashboard envoy productpage-v1-7c9d8f6b5-x2x4q.shop`,
-		Args: arguments(),
+		Args: command.Arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			places, err := o.places(cmd.Context())
 			if err != nil {
 				return err
 			}
 			if o.output != "table" {
-				return printAs(cmd.OutOrStdout(), o.output, places)
+				return command.PrintAs(cmd.OutOrStdout(), o.output, places)
 			}
 			printPlaces(out, places)
 			return nil
 		},
 	}
 	o.bind(cmd)
-	bindOutput(cmd, &o.output)
+	command.BindOutput(cmd, &o.output)
 	for _, name := range dashboardNames() {
 		cmd.AddCommand(dashboardOf(out, *r, name))
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/charts"
-	"github.com/lateen-mesh/lateen/internal/cli/terminal"
+	"github.com/lateen-mesh/lateen/internal/testkit/console"
 )
 
 // nowhere is an address at which nothing listens.
@@ -106,7 +106,7 @@ func TestDashboardForwardsToAPod(t *testing.T) {
 	r := &remote{open: func(*remote) (pods, error) {
 		return podsAt{"grafana": strings.TrimPrefix(grafana.URL, "http://")}, nil
 	}}
-	cmd := dashboardCommand(terminal.New(write, noEnv), r)
+	cmd := dashboardCommand(console.Plain(write), r)
 	cmd.SetArgs([]string{"grafana"})
 	go func() { ended <- cmd.ExecuteContext(ctx) }()
 	line, err := bufio.NewReader(read).ReadString('\n')

@@ -38,7 +38,7 @@ type podPort struct {
 func addOnCommand(out *terminal.Writer, r remote, a addOn) *cobra.Command {
 	o := &dashboardOptions{remote: r}
 	cmd := &cobra.Command{
-		Use: a.name, Short: "Lead to " + a.name + ": " + a.what, Args: arguments(),
+		Use: a.name, Short: "Lead to " + a.name + ": " + a.what, Args: command.Arguments(),
 		Example: "  lateen dashboard " + a.name + "\n  lateen dashboard " + a.name + " --namespace istio-system",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if a.name == flagPrometheus && o.prometheusAnswers(cmd.Context()) {
@@ -102,7 +102,7 @@ func debugCommand(out *terminal.Writer, r remote) *cobra.Command {
 	o := &dashboardOptions{remote: r}
 	cmd := &cobra.Command{
 		Use: "debug", Aliases: []string{"controlz"},
-		Short: "Lead to the metrics and debug pages of a control plane", Args: arguments(),
+		Short: "Lead to the metrics and debug pages of a control plane", Args: command.Arguments(),
 		Example: "  lateen dashboard debug\n  lateen dashboard debug --namespace istio-system",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			endpoints, err := o.endpoints(cmd.Context())
@@ -126,7 +126,7 @@ func debugCommand(out *terminal.Writer, r remote) *cobra.Command {
 func envoyCommand(out *terminal.Writer, r remote) *cobra.Command {
 	o := &dashboardOptions{remote: r}
 	cmd := &cobra.Command{
-		Use: "envoy POD[.NAMESPACE]", Short: "Lead to the admin page of a proxy", Args: arguments("POD[.NAMESPACE]"),
+		Use: "envoy POD[.NAMESPACE]", Short: "Lead to the admin page of a proxy", Args: command.Arguments("POD[.NAMESPACE]"),
 		Long: `Leads to the admin page of a proxy: in a cluster through a forwarded port, and in a mesh of
 lateen up --observe to the Envoy itself. Without a namespace it is default.`,
 		Example: "  lateen dashboard envoy productpage-v1-7c9d8f6b5-x2x4q.shop",

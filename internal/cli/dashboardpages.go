@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lateen-mesh/lateen/charts"
+	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 )
 
@@ -125,7 +126,7 @@ instead, for a Prometheus without pages of its own and for reports: it is what P
 and fetches nothing when it is opened. --grafana prints the dashboard as Grafana imports it.`,
 		Example: "  lateen dashboard " + name + "\n  lateen dashboard " + name + " --html " + name +
 			".html --since 1h\n  lateen dashboard " + name + " --grafana > " + name + ".json",
-		Args: arguments(),
+		Args: command.Arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d, err := readDashboard(name)
 			if err != nil {
@@ -140,7 +141,7 @@ and fetches nothing when it is opened. --grafana prints the dashboard as Grafana
 			}
 			d.link(o.prometheus)
 			if o.output != "table" {
-				return printAs(cmd.OutOrStdout(), o.output, d)
+				return command.PrintAs(cmd.OutOrStdout(), o.output, d)
 			}
 			links := hasPages(cmd.Context(), o.prometheus)
 			d.print(out, links)
@@ -155,7 +156,7 @@ and fetches nothing when it is opened. --grafana prints the dashboard as Grafana
 	o.bindPrometheus(cmd)
 	cmd.Flags().BoolVar(&o.grafana, "grafana", false, "print Grafana's JSON")
 	o.bindPage(cmd)
-	bindOutput(cmd, &o.output)
+	command.BindOutput(cmd, &o.output)
 	cmd.MarkFlagsMutuallyExclusive("grafana", "output", flagHTML)
 	return cmd
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lateen-mesh/lateen/internal/admin/page"
+	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 )
 
@@ -54,7 +55,7 @@ func describeKind(out *terminal.Writer, r *remote, cmd *cobra.Command) *cobra.Co
 	kind := cmd.Name()
 	cmd.Long = cmd.Short + ". Without a namespace it is default. The exit code is 1 if the mesh knows no such " + kind +
 		"."
-	cmd.Args = arguments("NAME[.NAMESPACE]")
+	cmd.Args = command.Arguments("NAME[.NAMESPACE]")
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if kind != "pod" || len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -68,13 +69,13 @@ func describeKind(out *terminal.Writer, r *remote, cmd *cobra.Command) *cobra.Co
 			return err
 		}
 		if output != "table" {
-			return printAs(cmd.OutOrStdout(), output, d)
+			return command.PrintAs(cmd.OutOrStdout(), output, d)
 		}
 		d.print(out)
 		return nil
 	}
 	own.bind(cmd)
-	bindOutput(cmd, &output)
+	command.BindOutput(cmd, &output)
 	return cmd
 }
 

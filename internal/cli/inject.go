@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cluster/inject"
 )
 
@@ -32,7 +33,7 @@ within Lists, as the control plane does when their Pods are created. All other d
 are. If one workload is wrong, nothing is written.`,
 		Example: `  lateen inject -f deployment.yaml | kubectl apply -f -
   kubectl get deployment -n shop -o yaml | lateen inject -f - --output injected.yaml`,
-		Args: arguments(),
+		Args: command.Arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.standardInput, f.standardOutput, f.standardError = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 			return f.run()
@@ -54,7 +55,7 @@ are. If one workload is wrong, nothing is written.`,
 	for _, name := range []string{"file", "output", "inject-config", "values", "mesh-config"} {
 		_ = cmd.MarkFlagFilename(name)
 	}
-	validateFlag(flags, "proxy-image", func() error { return registryImage(f.proxy) })
+	command.ValidateFlag(flags, "proxy-image", func() error { return registryImage(f.proxy) })
 	return cmd
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/testkit/console"
 )
 
 const deployment = `apiVersion: apps/v1
@@ -20,7 +22,7 @@ spec: {template: {spec: {containers: [{name: web, image: "web:1"}]}}}
 func injectWith(t *testing.T, in string, args ...string) (out, says string, err error) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	root := newRoot()
+	root := console.Root(newInject())
 	root.SetArgs(append([]string{"inject"}, args...))
 	root.SetIn(strings.NewReader(in))
 	root.SetOut(&stdout)

@@ -5,19 +5,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/cli/build"
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/serve"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 )
-
-// version is set by the linker (Makefile).
-var version = "dev"
-
-// istioVersion is the API level reported to proxies and tools.
-const istioVersion = "1.31.0"
-
-// errFailed makes the exit code 1 without a message: the command has printed what failed.
-var errFailed = command.ErrFailed
 
 // Main runs the command that the arguments name, until it ends or the process is interrupted. It
 // returns the exit code: 0, 1 if the command failed, or 2 if the arguments are wrong.
@@ -30,7 +22,7 @@ func newRoot() *cobra.Command {
 		Example: `  lateen up examples/bookinfo         # a mesh on this machine, without Kubernetes
   lateen status                       # each proxy, in sync or not; what is wrong in the manifests
   lateen proxy-config PROXY routes    # what a proxy was given`,
-		Version:       version,
+		Version:       build.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -38,7 +30,7 @@ func newRoot() *cobra.Command {
 	root.AddCommand(newInject(), newStatus(out), newProxyConfig(out), newVersion(out),
 		newAnalyze(out), newAdvise(out), newDescribe(out), newAuthz(out), newDashboard(out), serve.Request(), newSample())
 	for _, starts := range []*cobra.Command{
-		newUp(out), serve.Command(version), newControlPlane(), newPerfServer(), newPerfApart(),
+		newUp(out), serve.Command(), newControlPlane(), newPerfServer(), newPerfApart(),
 		newPerf(out, terminal.New(os.Stderr, os.Getenv)),
 	} {
 		root.AddCommand(command.EndsItself(starts))

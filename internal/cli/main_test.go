@@ -1,13 +1,8 @@
 package cli
 
 import (
-	"context"
-	"io"
-	"os"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -15,36 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/internal/cli/command"
-	"github.com/lateen-mesh/lateen/internal/cli/process"
-	"github.com/lateen-mesh/lateen/internal/cli/terminal"
-	"github.com/lateen-mesh/lateen/internal/testkit/leak"
+	"github.com/lateen-mesh/lateen/internal/testkit/console"
 )
-
-// TestMain lets the test binary be the program where a test starts it as such.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && slices.Contains([]string{perfServer, perfApart, "serve"}, os.Args[1]) {
-		os.Exit(Main())
-	}
-	leak.Main(m)
-}
-
-// run runs a command line.
-func run(ctx context.Context, args []string) int { return command.Run(ctx, newRoot(), args) }
-
-// said runs the command and returns its exit code and what it wrote to the standard error.
-func said(t *testing.T, args ...string) (code int, text string) {
-	t.Helper()
-	read, write, err := os.Pipe()
-	require.NoError(t, err)
-	saved := os.Stderr
-	os.Stderr = write
-	code = run(context.Background(), args)
-	os.Stderr = saved
-	require.NoError(t, write.Close())
-	body, err := io.ReadAll(read)
-	require.NoError(t, err)
-	return code, string(body)
-}
 
 func TestMistakesInTheCommandLineAreTold(t *testing.T) {
 	for _, c := range []struct {
@@ -78,7 +45,7 @@ func TestMistakesInTheCommandLineAreTold(t *testing.T) {
 		{[]string{"authz", "check", "w", "--path", "admin"}, "want a path that begins with /"},
 		{[]string{"authz", "check", "w", "--tcp", "--path", "/"}, "none of the others can be"},
 	} {
-		code, text := said(t, c.args...)
+		code, text := console.Said(t, newRoot(), c.args...)
 		require.Equal(t, command.ExitUsage, code, "%v: %s", c.args, text)
 		require.Contains(t, text, c.want)
 		require.Regexp(t, `See 'lateen[a-z -]* --help'\.\n$`, text)
@@ -86,37 +53,20 @@ func TestMistakesInTheCommandLineAreTold(t *testing.T) {
 }
 
 func TestWhatFailsIsNoMistakeInTheCommandLine(t *testing.T) {
-	code, text := said(t, "up", "no/such/directory")
+	code, text := console.Said(t, newRoot(), "up", "no/such/directory")
 	require.Equal(t, command.ExitFailed, code)
 	require.Equal(t, "lateen: no/such/directory: want a directory of manifests, as examples/bookinfo\n", text)
 }
 
 func TestAClusterThatCannotBeFoundIsTold(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	code, text := said(t, "serve")
+	code, text := console.Said(t, newRoot(), "serve")
 	require.Equal(t, command.ExitFailed, code)
 	require.Contains(t, text, "want --kubeconfig FILE for one from outside, or --config-dir DIR")
 
-	code, text = said(t, "serve", "--kubeconfig", "no/such/file")
+	code, text = console.Said(t, newRoot(), "serve", "--kubeconfig", "no/such/file")
 	require.Equal(t, command.ExitFailed, code)
 	require.Contains(t, text, "--kubeconfig no/such/file: ")
-}
-
-func TestACheckThatIsStoppedSaysSo(t *testing.T) {
-	var screen strings.Builder
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	o := upOptions{
-		dir:       t.TempDir(),
-		stateDir:  t.TempDir(),
-		envoy:     "/bin/true",
-		log:       process.LogFlags{Level: "info", Format: "text"},
-		check:     true,
-		freePorts: true,
-		requests:  1, timeout: time.Minute, listen: process.ListenFlags{XDS: "127.0.0.1:0", Monitoring: "127.0.0.1:0"},
-	}
-	require.ErrorIs(t, runUp(ctx, o, terminal.New(&screen, os.Getenv)), errFailed)
-	require.Equal(t, "stopped before the check was done\n", screen.String())
 }
 
 // TestHelpFits: what a command says of itself has an example, and lines that a window shows.

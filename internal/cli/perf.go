@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/cli/build"
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf"
@@ -80,7 +81,7 @@ many each second (--rate counts both). With --churn 0 nothing goes, and endpoint
 		defaults: perfDefaults{mesh: load.Shape{Namespaces: 1, Services: 1}, sidecars: 500, changes: 10, rate: 40},
 		flags: func(cmd *cobra.Command, f *perfFlags) {
 			cmd.Flags().IntVar(&f.churn, "churn", 25, "how many of a hundred sidecars go and come")
-			validateFlag(cmd.Flags(), "churn", func() error {
+			command.ValidateFlag(cmd.Flags(), "churn", func() error {
 				if f.churn < 0 || f.churn > 100 {
 					return errors.New("want 0 to 100")
 				}
@@ -186,7 +187,7 @@ restarted.`,
 func (c perfCommand) command(out, progress *terminal.Writer) *cobra.Command {
 	f := perfFlags{mesh: c.defaults.mesh}
 	cmd := &cobra.Command{
-		Use: c.use, Short: c.short, Long: c.long, Example: c.example, Args: arguments(),
+		Use: c.use, Short: c.short, Long: c.long, Example: c.example, Args: command.Arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			reports, err := f.measure(cmd, progress, c.scenario(&f))
 			if len(reports) == 2 && err == nil {
@@ -231,7 +232,7 @@ func (f *perfFlags) measure(
 		} else {
 			r, err = perf.Run(cmd.Context(), options, s)
 		}
-		r.Command, r.Lateen = command.Line(cmd), version
+		r.Command, r.Lateen = command.Line(cmd), build.Version
 		if reports = append(reports, r); err != nil {
 			return reports, err
 		}
@@ -266,9 +267,9 @@ func (s *searchFlags) bind(cmd *cobra.Command) {
 		19000,
 		"with --find-capacity: try no more (each takes a file descriptor of both processes)",
 	)
-	atLeast(flags, "max-p99", &s.p99, time.Millisecond)
-	atLeast(flags, "max-memory-mib", &s.memory, 1)
-	atLeast(flags, "max-sidecars", &s.most, 1)
+	command.AtLeast(flags, "max-p99", &s.p99, time.Millisecond)
+	command.AtLeast(flags, "max-memory-mib", &s.memory, 1)
+	command.AtLeast(flags, "max-sidecars", &s.most, 1)
 }
 
 func (s *searchFlags) limits(from int) perf.Limits {

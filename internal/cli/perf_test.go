@@ -15,10 +15,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/lateen-mesh/lateen/internal/cli/command"
-	"github.com/lateen-mesh/lateen/internal/cli/terminal"
+	"github.com/lateen-mesh/lateen/internal/cli/results"
 	"github.com/lateen-mesh/lateen/internal/perf"
 	"github.com/lateen-mesh/lateen/internal/perf/load"
 	"github.com/lateen-mesh/lateen/internal/perf/port"
+	"github.com/lateen-mesh/lateen/internal/testkit/console"
 	"github.com/lateen-mesh/lateen/internal/testkit/kubeapi"
 )
 
@@ -52,7 +53,7 @@ type perfPhase struct {
 func measured(t *testing.T, args ...string) perfReport {
 	t.Helper()
 	var out strings.Builder
-	cmd := newPerf(terminal.New(&out, noEnv), terminal.New(&strings.Builder{}, noEnv))
+	cmd := newPerf(console.Plain(&out), console.Plain(&strings.Builder{}))
 	cmd.SetOut(&out)
 	cmd.SetArgs(append(args, "-o", "json", "--calm", "20ms"))
 	require.NoError(t, cmd.ExecuteContext(t.Context()))
@@ -67,8 +68,6 @@ func measured(t *testing.T, args ...string) perfReport {
 	}
 	return r
 }
-
-func noEnv(string) string { return "" }
 
 // phase is the one of that name, in which all sidecars had all changes.
 func (r perfReport) phase(t *testing.T, name string, arrivals int) perfPhase {
@@ -181,7 +180,7 @@ func TestPerfOfTwoControlPlanes(t *testing.T) {
 	require.NoError(t, err)
 	xds, monitoring := held(t), held(t)
 	var out strings.Builder
-	cmd := newPerf(terminal.New(&out, noEnv), terminal.New(&strings.Builder{}, noEnv))
+	cmd := newPerf(console.Plain(&out), console.Plain(&strings.Builder{}))
 	cmd.SetOut(&out)
 	cmd.SetArgs([]string{"all", "--services", "4", "--namespaces", "2", "--pods", "8", "--sidecars", "6", "--changes",
 		"2", "--rate", "0", "--singly",
@@ -267,7 +266,8 @@ func TestPerfTellsMistakes(t *testing.T) {
 		"--kubeconfig no/such/file: ": {"routes", "--target", "a:1", "--kubeconfig",
 			"no/such/file"},
 	} {
-		code, text := said(t, append([]string{"perf"}, args...)...)
+		code, text := console.Said(t, console.Root(newPerf(console.Plain(io.Discard), console.Plain(io.Discard))),
+			append([]string{"perf"}, args...)...)
 		require.NotZero(t, code, args)
 		require.Contains(t, text, want)
 	}
@@ -278,7 +278,7 @@ func TestPerfPressure(t *testing.T) {
 		t.Skip("starts a control plane")
 	}
 	var out strings.Builder
-	cmd := newPerf(terminal.New(&out, noEnv), terminal.New(&strings.Builder{}, noEnv))
+	cmd := newPerf(console.Plain(&out), console.Plain(&strings.Builder{}))
 	cmd.SetOut(&out)
 	cmd.SetArgs([]string{"pressure", "--services", "4", "--namespaces", "1", "--sidecars", "5", "--changes", "3",
 		"--rate", "0", "--misbehaving", "2", "--mass-connect", "10",
@@ -318,7 +318,7 @@ func TestScenariosRunAnotherControlPlane(t *testing.T) {
 		t.Run(args[0], func(t *testing.T) {
 			xds, monitoring := held(t), held(t)
 			var out strings.Builder
-			cmd := newPerf(terminal.New(&out, noEnv), terminal.New(&strings.Builder{}, noEnv))
+			cmd := newPerf(console.Plain(&out), console.Plain(&strings.Builder{}))
 			cmd.SetOut(&out)
 			cmd.SetArgs(append(args, "--sidecars", "4", "--changes", "1", "--rate", "0", "--calm", "20ms", "-o", "json",
 				"--kubeconfig", api.Kubeconfig(), "--beside-lateen",
@@ -354,7 +354,7 @@ func TestAzuresTestsRunInACluster(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			cmd := newPerf(terminal.New(&out, noEnv), terminal.New(&strings.Builder{}, noEnv))
+			cmd := newPerf(console.Plain(&out), console.Plain(&strings.Builder{}))
 			cmd.SetOut(&out)
 			cmd.SetArgs(append(args, "--rate", "0", "--calm", "20ms", "--kubeconfig", api.Kubeconfig()))
 			require.NoError(t, cmd.ExecuteContext(t.Context()))
@@ -368,14 +368,14 @@ func TestAzuresTestsRunInACluster(t *testing.T) {
 // TestEachPerfCommandKeepsItsResult as a table, as JSON, and in the HTML report. Those of
 // lateen-perf have a test of their own.
 func TestEachPerfCommandKeepsItsResult(t *testing.T) {
-	out := terminal.New(io.Discard, noEnv)
+	out := console.Plain(io.Discard)
 	found := 0
 	for _, cmd := range newPerf(out, out).Commands() {
 		if cmd.DisableFlagParsing {
 			continue
 		}
 		found++
-		require.NotNil(t, cmd.Flags().Lookup(reportDir), cmd.Name())
+		require.NotNil(t, cmd.Flags().Lookup(results.Flag), cmd.Name())
 		require.NotNil(t, cmd.Flags().Lookup("output"), cmd.Name())
 	}
 	require.Greater(t, found, 8)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/perf/apart"
 )
 
@@ -17,7 +18,7 @@ func newPerfApart() *cobra.Command {
 		Short: "Sidecars that misbehave beside those that lateen perf measures; it is told over the standard " +
 			"input what they do",
 		Hidden: true,
-		Args:   arguments(),
+		Args:   command.Arguments(),
 		RunE:   func(*cobra.Command, []string) error { return apart.Serve(os.Stdin, os.Stdout) },
 	}
 }

@@ -14,7 +14,9 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/lateen-mesh/lateen/internal/cli/build"
 	"github.com/lateen-mesh/lateen/internal/cli/command"
+	"github.com/lateen-mesh/lateen/internal/cli/results"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf/book"
 	"github.com/lateen-mesh/lateen/internal/perf/measure"
@@ -45,18 +47,18 @@ gathered (debounce) is not in it.`,
 		Example: `  lateen perf control-plane --reps 10 --delay 2.5 --gateway localhost
   lateen perf control-plane --reps 10 --delay 2.5 --prom-url prometheus.istio-system:9090
   lateen perf control-plane --selector app=web --target-port 8080 --path / -o json`,
-		Args: arguments(),
+		Args: command.Arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.complete(progress); err != nil {
 				return err
 			}
 			r, err := book.Run(cmd.Context(), f.o)
 			progress.Progress("")
-			r.Command, r.Lateen = command.Line(cmd), version
+			r.Command, r.Lateen = command.Line(cmd), build.Version
 			if err != nil && r.Kind == "" {
 				return err
 			}
-			return errors.Join(err, keepReport(cmd, r), printBook(cmd, out, f.output, r))
+			return errors.Join(err, results.Keep(cmd, r), printBook(cmd, out, f.output, r))
 		},
 	}
 	f.bind(cmd)
@@ -79,20 +81,20 @@ func (f *bookFlags) bind(cmd *cobra.Command) {
 	flags.IntVar(&f.o.GatewayPort, "gateway-port", 80, "the port of the Gateways")
 	flags.DurationVar(&f.o.Patience, "patience", 2*time.Minute, "how long the last one may take to answer")
 	flags.DurationVar(&f.o.Settle, "settle", 10*time.Second, "the test is over when there was no push for so long")
-	bindOutput(cmd, &f.output)
-	bindReport(cmd)
-	atLeast(flags, "reps", &f.o.Reps, 1)
-	atLeast(flags, "patience", &f.o.Patience, time.Second)
-	atLeast(flags, "settle", &f.o.Settle, time.Millisecond)
-	validateFlag(flags, "delay", func() (err error) {
+	command.BindOutput(cmd, &f.output)
+	results.Bind(cmd)
+	command.AtLeast(flags, "reps", &f.o.Reps, 1)
+	command.AtLeast(flags, "patience", &f.o.Patience, time.Second)
+	command.AtLeast(flags, "settle", &f.o.Settle, time.Millisecond)
+	command.ValidateFlag(flags, "delay", func() (err error) {
 		f.o.Delay, err = parseDelay(f.delay)
 		return err
 	})
-	validateFlag(flags, "selector", func() error {
+	command.ValidateFlag(flags, "selector", func() error {
 		_, err := parseLabels(f.selector)
 		return err
 	})
-	validateFlag(flags, "gateway-selector", func() error {
+	command.ValidateFlag(flags, "gateway-selector", func() error {
 		_, err := parseLabels(f.gatewaySelector)
 		return err
 	})
@@ -175,7 +177,7 @@ func (r *remote) metrics(ctx context.Context) (measure.Metrics, error) {
 // printBook prints the two lines of the book.
 func printBook(cmd *cobra.Command, out *terminal.Writer, format string, r book.Result) error {
 	if format != "table" {
-		return printAs(cmd.OutOrStdout(), format, r)
+		return command.PrintAs(cmd.OutOrStdout(), format, r)
 	}
 	latency := fmt.Sprintf("%.4f seconds", r.Latency)
 	if !r.Observed {

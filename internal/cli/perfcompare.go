@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/cli/command"
+	"github.com/lateen-mesh/lateen/internal/cli/results"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf"
 )
@@ -38,11 +40,11 @@ made more of them; the rest of the mesh should be the same, and it is told if it
 			if err != nil {
 				return err
 			}
-			if err := keepReport(cmd, perf.Beside{A: a, B: b, Comparison: c}); err != nil {
+			if err := results.Keep(cmd, perf.Beside{A: a, B: b, Comparison: c}); err != nil {
 				return err
 			}
 			if output != "table" {
-				return printAs(cmd.OutOrStdout(), output, c)
+				return command.PrintAs(cmd.OutOrStdout(), output, c)
 			}
 			out.Line("%s", c.Title())
 			out.Line("")
@@ -50,8 +52,8 @@ made more of them; the rest of the mesh should be the same, and it is told if it
 			return nil
 		},
 	}
-	bindOutput(cmd, &output)
-	bindReport(cmd)
+	command.BindOutput(cmd, &output)
+	results.Bind(cmd)
 	return cmd
 }
 
@@ -59,7 +61,7 @@ func oneOrTwoReports(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return nil // both are in one file
 	}
-	return arguments("A.json", "B.json")(cmd, args)
+	return command.Arguments("A.json", "B.json")(cmd, args)
 }
 
 // readReports reads the reports of two files, or both reports of one file.
@@ -99,11 +101,11 @@ func printBeside(cmd *cobra.Command, out *terminal.Writer, format string, a, b p
 		return err
 	}
 	both := perf.Beside{A: a, B: b, Comparison: c}
-	if err := keepReport(cmd, both); err != nil {
+	if err := results.Keep(cmd, both); err != nil {
 		return err
 	}
 	if format != "table" {
-		return printAs(cmd.OutOrStdout(), format, both)
+		return command.PrintAs(cmd.OutOrStdout(), format, both)
 	}
 	out.Line("%s", a.Title())
 	for _, r := range []perf.Report{a, b} {

@@ -11,7 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/cli/build"
 	"github.com/lateen-mesh/lateen/internal/cli/command"
+	"github.com/lateen-mesh/lateen/internal/cli/results"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf"
 	"github.com/lateen-mesh/lateen/internal/perf/controlplane"
@@ -58,7 +60,7 @@ PILOT_DEBOUNCE_AFTER set, which makes it gather changes exactly as istiod does. 
 then some all the time, then as storms. PUSHES are responses to each sidecar.`,
 		Example: `  lateen perf debounce --sidecars 200 --long 60s
   PILOT_DEBOUNCE_AFTER=500ms lateen perf debounce -o json`,
-		Args: arguments(),
+		Args: command.Arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o, err := f.options(cmd, progress)
 			if err != nil {
@@ -70,12 +72,12 @@ then some all the time, then as storms. PUSHES are responses to each sidecar.`,
 			}
 			all, err := f.debounce(cmd, progress, o, scenario)
 			progress.Progress("")
-			report := map[string]any{"command": command.Line(cmd), "lateen": version, "settings": all}
+			report := map[string]any{"command": command.Line(cmd), "lateen": build.Version, "settings": all}
 			if len(all) > 0 {
-				err = errors.Join(err, keepReport(cmd, report))
+				err = errors.Join(err, results.Keep(cmd, report))
 			}
 			if f.output != "table" {
-				return errors.Join(err, printAs(cmd.OutOrStdout(), f.output, report))
+				return errors.Join(err, command.PrintAs(cmd.OutOrStdout(), f.output, report))
 			}
 			if len(all) > 0 {
 				out.Line("%s", all[0].Report.Title())
@@ -88,7 +90,7 @@ then some all the time, then as storms. PUSHES are responses to each sidecar.`,
 	f.mesh = load.Shape{Namespaces: 10, Services: 100, VirtualServices: 2}
 	f.bindMeasuring(cmd, perfDefaults{mesh: f.mesh, sidecars: 200, changes: 10, rate: 1})
 	cmd.Flags().DurationVar(&long, "long", 20*time.Second, "how long changes come all the time, and storms last")
-	atLeast(cmd.Flags(), "long", &long, time.Second)
+	command.AtLeast(cmd.Flags(), "long", &long, time.Second)
 	return cmd
 }
 
@@ -99,7 +101,7 @@ func (f *perfFlags) debounce(
 	for _, setting := range debounceSettings(os.Environ(), os.LookupEnv) {
 		var r perf.Report
 		if r, err = f.measureSetting(cmd.Context(), setting, o, scenario, progress); len(r.Phases) > 0 {
-			r.Command, r.Lateen = command.Line(cmd), version
+			r.Command, r.Lateen = command.Line(cmd), build.Version
 			all = append(all, perf.Debounced{Setting: setting.name, Report: r})
 		}
 		if err != nil {

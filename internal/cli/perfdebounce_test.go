@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lateen-mesh/lateen/internal/cli/terminal"
+	"github.com/lateen-mesh/lateen/internal/testkit/console"
 )
 
 func TestPerfOfTheDebounce(t *testing.T) {
@@ -15,7 +15,7 @@ func TestPerfOfTheDebounce(t *testing.T) {
 		t.Skip("starts control planes")
 	}
 	var out strings.Builder
-	cmd := newPerf(terminal.New(&out, noEnv), terminal.New(&strings.Builder{}, noEnv))
+	cmd := newPerf(console.Plain(&out), console.Plain(&strings.Builder{}))
 	cmd.SetOut(&out)
 	cmd.SetArgs([]string{"debounce", "--services", "10", "--namespaces", "1", "--sidecars", "3", "--changes", "1",
 		"--long", "1s", "--calm", "20ms", "-o", "json"})

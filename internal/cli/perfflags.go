@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lateen-mesh/lateen/internal/cli/command"
+	"github.com/lateen-mesh/lateen/internal/cli/results"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf"
 	"github.com/lateen-mesh/lateen/internal/perf/controlplane"
@@ -87,8 +88,8 @@ func (f *perfFlags) bindMeasuring(cmd *cobra.Command, d perfDefaults) {
 		&f.calm, "calm", 300*time.Millisecond, "a phase is over when nothing has come or gone for so long",
 	)
 	_ = flags.MarkHidden("calm")
-	bindOutput(cmd, &f.output)
-	bindReport(cmd)
+	command.BindOutput(cmd, &f.output)
+	results.Bind(cmd)
 	_ = cmd.MarkFlagDirname("profile")
 	f.restrict(cmd)
 }
@@ -99,14 +100,14 @@ func (f *perfFlags) restrict(cmd *cobra.Command) {
 	for name, number := range map[string]*int{
 		"sidecars": &f.sidecars, "services": &f.mesh.Services, "namespaces": &f.mesh.Namespaces, "changes": &f.changes,
 	} {
-		atLeast(flags, name, number, 1)
+		command.AtLeast(flags, name, number, 1)
 	}
-	atLeast(flags, "pods", &f.mesh.Pods, 0)
-	atLeast(flags, "virtual-services", &f.mesh.VirtualServices, 0)
-	atLeast(flags, "rate", &f.rate, 0)
-	atLeast(flags, "connect-rate", &f.connectRate, 0)
-	atLeast(flags, "patience", &f.patience, time.Second)
-	oneOf(cmd, "protocol", &f.protocol, "delta", "sotw")
+	command.AtLeast(flags, "pods", &f.mesh.Pods, 0)
+	command.AtLeast(flags, "virtual-services", &f.mesh.VirtualServices, 0)
+	command.AtLeast(flags, "rate", &f.rate, 0)
+	command.AtLeast(flags, "connect-rate", &f.connectRate, 0)
+	command.AtLeast(flags, "patience", &f.patience, time.Second)
+	command.OneOf(cmd, "protocol", &f.protocol, "delta", "sotw")
 }
 
 // options returns the options of a scenario, with Lateen in memory as the control plane.

@@ -7,7 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/cli/build"
 	"github.com/lateen-mesh/lateen/internal/cli/command"
+	"github.com/lateen-mesh/lateen/internal/cli/results"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf"
 	"github.com/lateen-mesh/lateen/internal/perf/load"
@@ -44,7 +46,7 @@ of another.`,
   lateen perf model --sidecars 100000,1000000 --services 10000 --seen 0.02
   lateen perf constants -o json > mine.json
   lateen perf model --sidecars 50000 --constants mine.json`,
-		Args: arguments(),
+		Args: command.Arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := f.read()
 			if err != nil {
@@ -63,14 +65,14 @@ of another.`,
 			}
 			proxies := f.proxies(d)
 			report := map[string]any{
-				"kind": "model", "lateen": version, "constants": c, "limits": f.limits, "estimates": estimates,
+				"kind": "model", "lateen": build.Version, "constants": c, "limits": f.limits, "estimates": estimates,
 				"proxies": proxies,
 			}
-			if err := keepReport(cmd, report); err != nil {
+			if err := results.Keep(cmd, report); err != nil {
 				return err
 			}
 			if f.output != "table" {
-				return printAs(cmd.OutOrStdout(), f.output, report)
+				return command.PrintAs(cmd.OutOrStdout(), f.output, report)
 			}
 			printModel(out, c, estimates)
 			printProxies(out, d, proxies)
@@ -124,8 +126,8 @@ func (f *modelFlags) bind(cmd *cobra.Command) {
 	flags.IntVar(&f.limits.Spare, "spare", limits.Spare, "replicas that may be away while the others keep the limits")
 	flags.Float64Var(&f.calls, "requests", 0, "requests a second within the mesh, each through two sidecars")
 	flags.Float64Var(&f.ingress, "ingress", 0, "requests a second from outside, each through a gateway and a sidecar")
-	atLeast(flags, "requests", &f.calls, 0)
-	atLeast(flags, "ingress", &f.ingress, 0)
+	command.AtLeast(flags, "requests", &f.calls, 0)
+	command.AtLeast(flags, "ingress", &f.ingress, 0)
 	flags.StringVar(
 		&f.constants,
 		"constants",
@@ -133,10 +135,10 @@ func (f *modelFlags) bind(cmd *cobra.Command) {
 		"what one of each costs, as lateen perf constants -o json has measured it (default: what was measured of "+
 			"this version)",
 	)
-	bindOutput(cmd, &f.output)
-	bindReport(cmd)
+	command.BindOutput(cmd, &f.output)
+	results.Bind(cmd)
 	_ = cmd.MarkFlagFilename("constants", "json", "yaml")
-	oneOf(cmd, "kind", &f.mesh.Kind, string(perf.Endpoints), string(perf.Routes), string(perf.Services))
+	command.OneOf(cmd, "kind", &f.mesh.Kind, string(perf.Endpoints), string(perf.Routes), string(perf.Services))
 }
 
 func (f *modelFlags) read() (sizing.Constants, error) {
@@ -239,7 +241,7 @@ changes. Do it on a machine that has nothing else to do.`,
 		Example: `  lateen perf constants
   lateen perf constants --services 1000 --sidecars 2000 -o json > mine.json
   lateen perf model --sidecars 100000 --constants mine.json`,
-		Args: arguments(),
+		Args: command.Arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o, err := f.options(cmd, progress)
 			if err != nil {
@@ -250,16 +252,16 @@ changes. Do it on a machine that has nothing else to do.`,
 			if err != nil {
 				return err
 			}
-			c.Command, c.Version = command.Line(cmd), version
+			c.Command, c.Version = command.Line(cmd), build.Version
 			report := struct {
 				Kind string `json:"kind"`
 				sizing.Constants
 			}{"constants", c}
-			if err := keepReport(cmd, report); err != nil {
+			if err := results.Keep(cmd, report); err != nil {
 				return err
 			}
 			if f.output != "table" {
-				return printAs(cmd.OutOrStdout(), f.output, c)
+				return command.PrintAs(cmd.OutOrStdout(), f.output, c)
 			}
 			printConstants(out, c)
 			return nil

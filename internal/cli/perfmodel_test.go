@@ -10,10 +10,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lateen-mesh/lateen/internal/cli/terminal"
+	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/perf"
 	"github.com/lateen-mesh/lateen/internal/perf/measure"
 	"github.com/lateen-mesh/lateen/internal/perf/sizing"
+	"github.com/lateen-mesh/lateen/internal/testkit/console"
 	"github.com/lateen-mesh/lateen/internal/testkit/golden"
 )
 
@@ -21,7 +22,7 @@ import (
 func estimated(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out strings.Builder
-	cmd := newPerfModel(terminal.New(&out, noEnv))
+	cmd := newPerfModel(console.Plain(&out))
 	cmd.SetOut(&out)
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(t.Context())
@@ -49,7 +50,7 @@ func TestPerfCompares(t *testing.T) {
 	dir := t.TempDir()
 	report := func(name string, r perf.Report) string {
 		var text strings.Builder
-		require.NoError(t, printAs(&text, strings.TrimPrefix(filepath.Ext(name), "."), r))
+		require.NoError(t, command.PrintAs(&text, strings.TrimPrefix(filepath.Ext(name), "."), r))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text.String()), 0o600))
 		return filepath.Join(dir, name)
 	}
@@ -58,7 +59,7 @@ func TestPerfCompares(t *testing.T) {
 	phase.CPU /= 100
 	b := report("b.yaml", perf.Report{Scenario: "churn", Phases: []perf.Phase{phase}})
 	out := &strings.Builder{}
-	cmd := newPerfCompare(terminal.New(out, noEnv))
+	cmd := newPerfCompare(console.Plain(out))
 	cmd.SetOut(out)
 	cmd.SetArgs([]string{a, b})
 	require.NoError(t, cmd.ExecuteContext(t.Context()))
@@ -68,7 +69,7 @@ func TestPerfCompares(t *testing.T) {
 	require.ErrorContains(t, cmd.ExecuteContext(t.Context()), "a.json: these are no two reports")
 	var both strings.Builder
 	r := perf.Report{Scenario: "restart", Phases: []perf.Phase{phase}}
-	require.NoError(t, printAs(&both, "json", perf.Beside{A: r, B: r}))
+	require.NoError(t, command.PrintAs(&both, "json", perf.Beside{A: r, B: r}))
 	path := filepath.Join(dir, "both.json")
 	require.NoError(t, os.WriteFile(path, []byte(both.String()), 0o600))
 	cmd.SetArgs([]string{path})
@@ -84,7 +85,7 @@ func TestModelTakesConstants(t *testing.T) {
 	c.SidecarBytes *= 10
 	c.Version = "another"
 	var file strings.Builder
-	require.NoError(t, printAs(&file, "yaml", c))
+	require.NoError(t, command.PrintAs(&file, "yaml", c))
 	path := filepath.Join(t.TempDir(), "mine.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(file.String()), 0o600))
 	out, err := estimated(t, "--sidecars", "1000", "--services", "10", "--constants", path)

@@ -8,7 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/cli/build"
 	"github.com/lateen-mesh/lateen/internal/cli/command"
+	"github.com/lateen-mesh/lateen/internal/cli/results"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf"
 	"github.com/lateen-mesh/lateen/internal/perf/load"
@@ -36,7 +38,7 @@ Reports the times with and without, what waits for clients in the control plane 
 memory and CPU.`,
 		Example: `  lateen perf pressure --sidecars 500 --runs 5
   lateen perf pressure --beside overload --changes 600 --rate 10 --runs 1  # a minute`,
-		Args: arguments(),
+		Args: command.Arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.mesh.Pods == 0 {
 				f.mesh.Pods = max(f.sidecars+o.NumMisbehaving, f.mesh.Services)
@@ -53,9 +55,9 @@ memory and CPU.`,
 			}
 			report, err := perf.Pressure(cmd.Context(), o)
 			progress.Progress("")
-			report.Command, report.Lateen = command.Line(cmd), version
+			report.Command, report.Lateen = command.Line(cmd), build.Version
 			if len(report.Rows) > 0 {
-				err = errors.Join(err, keepReport(cmd, report))
+				err = errors.Join(err, results.Keep(cmd, report))
 			}
 			return errors.Join(err, printPressure(cmd, out, f.output, report))
 		},
@@ -75,10 +77,10 @@ memory and CPU.`,
 		"what to measure, in this order, all if nothing is said: "+strings.Join(
 			disturbanceNames(), ", ",
 		))
-	validateFlag(flags, "beside", func() error {
+	command.ValidateFlag(flags, "beside", func() error {
 		for _, name := range beside {
 			if _, known := perf.DisturbancesByFlag()[name]; !known {
-				return errors.New("want " + alternatives(disturbanceNames()))
+				return errors.New("want " + command.Alternatives(disturbanceNames()))
 			}
 		}
 		return nil
@@ -87,9 +89,9 @@ memory and CPU.`,
 	for name, number := range map[string]*int{
 		"misbehaving": &o.NumMisbehaving, "mass-connect": &o.NumMassConnect, "runs": &o.Runs,
 	} {
-		atLeast(flags, name, number, 1)
+		command.AtLeast(flags, name, number, 1)
 	}
-	atLeast(flags, "change-rate", &o.OverloadRate, 1)
+	command.AtLeast(flags, "change-rate", &o.OverloadRate, 1)
 	return cmd
 }
 
@@ -97,7 +99,7 @@ func disturbanceNames() []string { return slices.Sorted(maps.Keys(perf.Disturban
 
 func printPressure(cmd *cobra.Command, out *terminal.Writer, format string, r perf.PressureReport) error {
 	if format != "table" {
-		return printAs(cmd.OutOrStdout(), format, r)
+		return command.PrintAs(cmd.OutOrStdout(), format, r)
 	}
 	if len(r.Rows) == 0 {
 		return nil

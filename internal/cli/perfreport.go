@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/cli/command"
+	"github.com/lateen-mesh/lateen/internal/cli/results"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf"
 	"github.com/lateen-mesh/lateen/internal/perf/flame"
@@ -14,12 +16,12 @@ import (
 // printPerf prints and keeps a report, which may be partial.
 func printPerf(cmd *cobra.Command, out *terminal.Writer, format string, r perf.Report) error {
 	if len(r.Phases) > 0 {
-		if err := keepReport(cmd, r); err != nil {
+		if err := results.Keep(cmd, r); err != nil {
 			return err
 		}
 	}
 	if format != "table" {
-		return printAs(cmd.OutOrStdout(), format, r)
+		return command.PrintAs(cmd.OutOrStdout(), format, r)
 	}
 	if len(r.Phases) == 0 && len(r.Capacity) == 0 {
 		return nil

@@ -14,6 +14,8 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/app"
+	"github.com/lateen-mesh/lateen/internal/cli/build"
+	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/process"
 	"github.com/lateen-mesh/lateen/internal/local"
 	"github.com/lateen-mesh/lateen/internal/local/link"
@@ -30,7 +32,7 @@ func newPerfServer() *cobra.Command {
 		Use:    perfServer,
 		Short:  "The control plane that lateen perf measures; it inherits where its objects come from",
 		Hidden: true,
-		Args:   arguments(),
+		Args:   command.Arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, settings, err := logs.Settings()
 			if err != nil {
@@ -38,7 +40,7 @@ func newPerfServer() *cobra.Command {
 			}
 			line, err := link.Open(os.NewFile(controlplane.LinkDescriptor, "link"), local.NewTokens())
 			if err != nil {
-				return notInherited(err, "lateen perf")
+				return process.NotInherited(err, "lateen perf")
 			}
 			xds, monitoring, err := listen.Listen()
 			if err != nil {
@@ -52,7 +54,7 @@ func newPerfServer() *cobra.Command {
 				Monitoring:  monitoring,
 				ProxyDrain:  process.DefaultDrain,
 				Log:         log,
-				Version:     version,
+				Version:     build.Version,
 				MemoryTight: process.MemoryTight(log),
 			}
 			if setting, ok := os.LookupEnv(controlplane.SecurityVariable); ok {

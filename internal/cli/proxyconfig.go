@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lateen-mesh/lateen/internal/admin/page"
+	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 )
 
@@ -61,15 +62,15 @@ are never shown.`,
 		},
 	}
 	r.bind(cmd)
-	bindOutput(cmd, &f.output)
+	command.BindOutput(cmd, &f.output)
 	flags := cmd.Flags()
 	flags.StringVarP(&f.file, "file", "f", "", "a config dump of Envoy in place of a proxy; - is the standard input")
 	flags.BoolVar(&f.live, "live", false, "what the proxy's Envoy has, through a port-forward to its Pod")
 	flags.StringVar(&f.filter.host, "fqdn", "", "only what is about this host")
 	flags.IntVar(&f.filter.port, "port", 0, "only what is about this port")
 	flags.StringVar(&f.filter.direction, "direction", "", "only what is inbound or outbound")
-	oneOf(cmd, "direction", &f.filter.direction, "inbound", "outbound")
-	validateFlag(flags, "port", func() error {
+	command.OneOf(cmd, "direction", &f.filter.direction, "inbound", "outbound")
+	command.ValidateFlag(flags, "port", func() error {
 		if f.filter.port < 1 || f.filter.port > 65535 {
 			return errors.New("want a port from 1 to 65535")
 		}
@@ -86,7 +87,7 @@ func (f *proxyConfigFlags) arguments(cmd *cobra.Command, args []string) error {
 	if f.file != "" && len(args) == 1 && kindOf(args[0]) != "" {
 		return nil
 	}
-	if err := arguments("PROXY", kinds)(cmd, args); err != nil {
+	if err := command.Arguments("PROXY", kinds)(cmd, args); err != nil {
 		return err
 	}
 	if kind, _ := kindAndProxy(args); kind == "" {
@@ -252,7 +253,7 @@ func (f *proxyConfigFlags) print(cmd *cobra.Command, out *terminal.Writer, kind 
 		out.Table(table)
 		return nil
 	}
-	return printAs(cmd.OutOrStdout(), f.output, resources)
+	return command.PrintAs(cmd.OutOrStdout(), f.output, resources)
 }
 
 func (f *proxyConfigFlags) printAll(cmd *cobra.Command, out *terminal.Writer, dump *configDump) error {
@@ -268,5 +269,5 @@ func (f *proxyConfigFlags) printAll(cmd *cobra.Command, out *terminal.Writer, du
 	if f.output == "table" {
 		return nil
 	}
-	return printAs(cmd.OutOrStdout(), f.output, all)
+	return command.PrintAs(cmd.OutOrStdout(), f.output, all)
 }

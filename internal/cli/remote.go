@@ -15,7 +15,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/lateen-mesh/lateen/internal/admin/page"
+	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/install/reach"
+	"github.com/lateen-mesh/lateen/internal/perf/measure"
 )
 
 const (
@@ -65,7 +67,7 @@ func (r *remote) bind(cmd *cobra.Command) {
 	flags.StringVar(&r.address, flagMonitoring, "",
 		"where the control plane serves /debug (default: "+localMonitoring+" if one answers there, otherwise "+
 			"all replicas in the cluster)")
-	hostPort(flags, flagMonitoring, &r.address)
+	command.HostPort(flags, flagMonitoring, &r.address)
 	for _, name := range r.clusterFlags() {
 		if !r.alsoCluster {
 			cmd.MarkFlagsMutuallyExclusive(flagMonitoring, name)
@@ -205,7 +207,7 @@ func answers(ctx context.Context, address string) bool {
 
 // get returns the body of a page below /debug.
 func (e endpoint) get(ctx context.Context, name string, query url.Values) ([]byte, error) {
-	body, err := e.Page(ctx, name, query)
+	body, err := e.Client.Page(ctx, name, query)
 	return body, named(err)
 }
 
@@ -238,4 +240,15 @@ func eachOf[T any](endpoints []endpoint, ask func(endpoint) (T, error)) ([]T, []
 	}
 	all.Wait()
 	return answers, errs
+}
+
+// scrapeAll reads the metrics of each endpoint.
+func scrapeAll(ctx context.Context, endpoints []endpoint) ([]measure.Metrics, []error) {
+	return eachOf(endpoints, func(e endpoint) (measure.Metrics, error) {
+		m, err := measure.Scrape{URL: "http://" + e.Host + "/metrics", Client: e.HTTP}.Metrics(ctx)
+		if err != nil {
+			err = fmt.Errorf("%s: %w", e.Name, err)
+		}
+		return m, err
+	})
 }

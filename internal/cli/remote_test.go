@@ -13,8 +13,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/install/reach"
+	"github.com/lateen-mesh/lateen/internal/testkit/console"
 )
 
 // podsAt are Pods whose ports are addresses of this machine, by name.
@@ -73,7 +75,7 @@ func output(t *testing.T, cluster podsAt, newCommand func(*terminal.Writer, *rem
 	t.Helper()
 	var out strings.Builder
 	r := &remote{local: "127.0.0.1:1", open: func(*remote) (pods, error) { return cluster, nil }}
-	cmd := newCommand(terminal.New(&out, noEnv), r)
+	cmd := newCommand(console.Plain(&out), r)
 	cmd.SetArgs(args)
 	cmd.SetOut(&out)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
@@ -95,7 +97,7 @@ func TestStatusAsksAllReplicas(t *testing.T) {
 
 	cluster["istiod-2"] = ""
 	out, err = output(t, cluster, statusCommand)
-	require.ErrorIs(t, err, errFailed, "one replica is missing")
+	require.ErrorIs(t, err, command.ErrFailed, "one replica is missing")
 	require.Contains(t, out, "a.default")
 	require.Contains(t, out, "replica istiod-2: nobody answers at istiod-2")
 	require.Contains(t, out, "the kubelet is gone")
@@ -128,5 +130,5 @@ $`, out)
 	require.NoError(t, err, "it has a version without a control plane too")
 	require.Contains(t, out, "control plane: nobody answers")
 	_, err = output(t, podsAt{"istiod-0": ""}, versionCommand)
-	require.ErrorIs(t, err, errFailed)
+	require.ErrorIs(t, err, command.ErrFailed)
 }

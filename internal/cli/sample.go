@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/local/sample"
 )
 
@@ -18,7 +19,7 @@ func newSample() *cobra.Command {
 		Short: "The built-in sample server: what containers of the image lateen/sample run",
 		Example: `  lateen sample --port 9080 --version v2
   lateen sample --role productpage --port 9080`,
-		Args: arguments(),
+		Args: command.Arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Log = os.Stderr
 			return sample.Run(cmd.Context(), o, nil)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lateen-mesh/lateen/internal/admin/page"
+	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
@@ -60,7 +61,7 @@ an address. The exit code is 1 if a replica does not answer.`,
 		Example: `  lateen status
   lateen status --kubeconfig ~/.kube/config --revision canary
   lateen status -o json | jq '.problems'`,
-		Args: arguments(),
+		Args: command.Arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report, err := askStatus(cmd.Context(), r)
 			if err != nil {
@@ -68,14 +69,14 @@ an address. The exit code is 1 if a replica does not answer.`,
 			}
 			if output == "table" {
 				printStatus(out, report)
-			} else if err := printAs(cmd.OutOrStdout(), output, report); err != nil {
+			} else if err := command.PrintAs(cmd.OutOrStdout(), output, report); err != nil {
 				return err
 			}
 			return report.incomplete()
 		},
 	}
 	r.bind(cmd)
-	bindOutput(cmd, &output)
+	command.BindOutput(cmd, &output)
 	return cmd
 }
 
@@ -125,11 +126,11 @@ func statusOf(ctx context.Context, endpoints []endpoint) (statusReport, error) {
 	return report, nil
 }
 
-// incomplete returns errFailed if a replica has not answered.
+// incomplete returns command.ErrFailed if a replica has not answered.
 func (s *statusReport) incomplete() error {
 	for _, r := range s.Replicas {
 		if r.Error != "" {
-			return errFailed
+			return command.ErrFailed
 		}
 	}
 	return nil
@@ -151,7 +152,7 @@ func printStatus(out *terminal.Writer, report statusReport) {
 		for _, typ := range types {
 			row = append(row, stateCell(p.Resources[typ.URL()], p.Pending))
 		}
-		row = append(row, terminal.Cell{Text: formatBytes(int64(p.ConfigBytes))})
+		row = append(row, terminal.Cell{Text: terminal.Bytes(int64(p.ConfigBytes))})
 		if replicas {
 			row = append(row, terminal.Cell{Text: p.Replica})
 		}
@@ -174,7 +175,7 @@ func printStatus(out *terminal.Writer, report statusReport) {
 		out.Line("no problems in the manifests")
 		return
 	}
-	out.Line("%s in the manifests:", formatCount(len(report.Problems), "problem", "problems"))
+	out.Line("%s in the manifests:", terminal.Count(len(report.Problems), "problem", "problems"))
 	for _, p := range report.Problems {
 		style := terminal.Warn
 		if p.Severity == "error" {

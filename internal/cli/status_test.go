@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/internal/admin/page"
-	"github.com/lateen-mesh/lateen/internal/cli/terminal"
+	"github.com/lateen-mesh/lateen/internal/testkit/console"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
@@ -28,7 +28,7 @@ func TestStatusShowsWhatIsRefused(t *testing.T) {
 			}}},
 	}}
 	var out strings.Builder
-	printStatus(terminal.New(&out, noEnv), report)
+	printStatus(console.Plain(&out), report)
 	require.Equal(t, strings.Join([]string{
 		"PROXY      TYPE     MTLS    CDS     EDS       LDS       RDS       VHDS      SDS       CONFIG",
 		"a.default  sidecar  STRICT  SYNCED  NOT_SENT  NOT_SENT  NOT_SENT  NOT_SENT  NOT_SENT  0 B",

@@ -18,6 +18,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/app"
 	"github.com/lateen-mesh/lateen/internal/app/config"
+	"github.com/lateen-mesh/lateen/internal/cli/build"
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/process"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
@@ -60,7 +61,7 @@ it started.`,
 		Example: `  lateen up examples/bookinfo
   lateen up examples/bookinfo --check         # send requests through its gateway, exit 0 or 1
   lateen up examples/bookinfo --free-ports    # beside another mesh`,
-		Args: arguments("DIR"),
+		Args: command.Arguments("DIR"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
@@ -105,9 +106,9 @@ it started.`,
 		&o.plaintext, "plaintext", false, "give no Envoy a certificate, so that workloads call each other in plaintext",
 	)
 	o.bindObserve(cmd)
-	atLeast(cmd.Flags(), "requests", &o.requests, 1)
-	atLeast(cmd.Flags(), "timeout", &o.timeout, time.Millisecond)
-	atLeast(cmd.Flags(), "drain", &o.drain, 0)
+	command.AtLeast(cmd.Flags(), "requests", &o.requests, 1)
+	command.AtLeast(cmd.Flags(), "timeout", &o.timeout, time.Millisecond)
+	command.AtLeast(cmd.Flags(), "drain", &o.drain, 0)
 	o.log.Bind(cmd)
 	cmd.MarkFlagsMutuallyExclusive("check", "separate-control-plane") // a check reads the mesh state in its own process
 	return cmd
@@ -254,7 +255,7 @@ func (m *mesh) close() {
 // assemble makes the runtime and the control plane.
 func (m *mesh) assemble(r local.Options, settings config.Config) error {
 	r.StateDir, r.WorkDir, r.Environ = filepath.Join(m.o.stateDir, "pods"), m.o.dir, os.Environ()
-	r.XDS, r.IstioVersion, r.Tokens = netip.MustParseAddrPort(m.xds.Addr().String()), istioVersion, m.tokens
+	r.XDS, r.IstioVersion, r.Tokens = netip.MustParseAddrPort(m.xds.Addr().String()), build.IstioAPI, m.tokens
 	r.Drain, r.FreePorts, r.Metrics = m.o.drain, m.o.freePorts, m.o.observe
 	r.Notify = func(n local.Notice) { offer(m.notices, n) }
 	r.Settled = func(ctx context.Context) ([]string, error) { return m.plane.Settled(ctx) }
@@ -290,7 +291,7 @@ func (m *mesh) assemble(r local.Options, settings config.Config) error {
 		Source: m.runtime, Config: settings, Mesh: model.DefaultMesh(), XDS: m.xds, Monitoring: m.monitoring,
 		Authenticator: app.TokenAuthenticator{
 			Lookup: m.tokens.Account,
-		}, ProxyDrain: local.ListenerDrain, Log: m.log, Version: version, Pods: true,
+		}, ProxyDrain: local.ListenerDrain, Log: m.log, Version: build.Version, Pods: true,
 		Problems: m.problemsChanged,
 	})
 	m.plane, m.snapshot = pipeline, pipeline.Snapshot

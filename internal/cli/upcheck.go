@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/local"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -52,7 +53,7 @@ func (m *mesh) check(ctx context.Context) error {
 	targets := checkTargets(s.LoadBalancers, m.snapshot())
 	if len(targets) == 0 {
 		m.out.Line("%s: no VirtualService is bound to a Gateway that is open: there is nothing to ask for", m.o.dir)
-		return errFailed
+		return command.ErrFailed
 	}
 	results := map[target]*result{}
 	client := &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(
@@ -77,7 +78,7 @@ func (m *mesh) check(ctx context.Context) error {
 // interrupted ends an interrupted check, which has no result.
 func (m *mesh) interrupted() error {
 	m.out.Line("stopped before the check was done")
-	return errFailed
+	return command.ErrFailed
 }
 
 func (m *mesh) notReady(s *local.Snapshot) error {
@@ -93,7 +94,7 @@ func (m *mesh) notReady(s *local.Snapshot) error {
 	for _, p := range m.plane.Problems() {
 		m.out.Paragraph("  ", styleOf(p.Severity), p.String())
 	}
-	return errFailed
+	return command.ErrFailed
 }
 
 func ask(ctx context.Context, client *http.Client, t target, results map[target]*result) {
@@ -196,8 +197,8 @@ func printVerdict(out *terminal.Writer, sum totals) error {
 	}
 	if sum.hasFailed() {
 		out.Line("%s: %d of %d requests failed%s, %s in the manifests", out.Paint(terminal.Bad, "FAILED"),
-			sum.failed, sum.requests, refused, formatCount(sum.mistakes, "error", "errors"))
-		return errFailed
+			sum.failed, sum.requests, refused, terminal.Count(sum.mistakes, "error", "errors"))
+		return command.ErrFailed
 	}
 	out.Line("%s: %d requests, none failed%s", out.Paint(terminal.Good, "OK"), sum.requests, refused)
 	return nil

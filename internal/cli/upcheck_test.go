@@ -1,13 +1,19 @@
 package cli
 
 import (
+	"context"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/cli/command"
+	"github.com/lateen-mesh/lateen/internal/cli/process"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
+	"github.com/lateen-mesh/lateen/internal/testkit/console"
 )
 
 // TestVerdictOfACheck: a mesh that refuses everything has failed, one that refuses something has
@@ -40,7 +46,7 @@ func TestVerdictOfACheck(t *testing.T) {
 				}
 			}
 			var screen strings.Builder
-			out := terminal.New(&screen, noEnv)
+			out := console.Plain(&screen)
 			sum := printAnswers(out, []target{open, closed}, results)
 			sum.mistakes = c.mistakes
 			err := printVerdict(out, sum)
@@ -59,4 +65,21 @@ func TestAnswersThatCountAsRefused(t *testing.T) {
 	}
 	require.Equal(t, 2, r.refused)
 	require.Equal(t, 2, r.failed)
+}
+
+func TestACheckThatIsStoppedSaysSo(t *testing.T) {
+	var screen strings.Builder
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	o := upOptions{
+		dir:       t.TempDir(),
+		stateDir:  t.TempDir(),
+		envoy:     "/bin/true",
+		log:       process.LogFlags{Level: "info", Format: "text"},
+		check:     true,
+		freePorts: true,
+		requests:  1, timeout: time.Minute, listen: process.ListenFlags{XDS: "127.0.0.1:0", Monitoring: "127.0.0.1:0"},
+	}
+	require.ErrorIs(t, runUp(ctx, o, terminal.New(&screen, os.Getenv)), command.ErrFailed)
+	require.Equal(t, "stopped before the check was done\n", screen.String())
 }

@@ -24,7 +24,7 @@ func (o *upOptions) bindObserve(cmd *cobra.Command) {
 	cmd.Flags().StringVar(
 		&o.prometheusAddress, "prometheus-address", "127.0.0.1:9090", "with --observe: where Prometheus serves",
 	)
-	hostPort(cmd.Flags(), "prometheus-address", &o.prometheusAddress)
+	command.HostPort(cmd.Flags(), "prometheus-address", &o.prometheusAddress)
 	cmd.MarkFlagsMutuallyExclusive("check", "observe")
 }
 

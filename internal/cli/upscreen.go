@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/cli/build"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/local"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -18,7 +19,7 @@ const tableWait = 15 * time.Second
 
 // show prints the table of pods, and then a line for each event, until ctx ends.
 func (m *mesh) show(ctx context.Context) error {
-	m.out.Line("lateen %s: %s", version, m.o.dir)
+	m.out.Line("lateen %s: %s", build.Version, m.o.dir)
 	printed := false
 	started := make(chan *local.Snapshot, 1)
 	go func() {
@@ -209,40 +210,15 @@ func problemPlace(p source.Problem) string {
 	return strings.TrimSuffix(strings.TrimPrefix(p.String(), p.Severity.String()+": "), ": ")
 }
 
-func styleOf(s source.Severity) terminal.Style {
-	if s == source.Error {
-		return terminal.Bad
-	}
-	return terminal.Warn
-}
-
 // push prints a line for a generation that every affected proxy has answered.
 func (m *mesh) push(r fanout.Record) {
-	text := fmt.Sprintf("push %d: %s → %s, %s, last ACK after %s", r.Generation, r.Cause, formatCount(
+	text := fmt.Sprintf("push %d: %s → %s, %s, last ACK after %s", r.Generation, r.Cause, terminal.Count(
 		r.Proxies, "proxy", "proxies",
-	), formatBytes(r.Bytes), r.Elapsed().Round(time.Millisecond))
+	), terminal.Bytes(r.Bytes), r.Elapsed().Round(time.Millisecond))
 	style := terminal.Plain
 	if r.Refused > 0 {
 		text += fmt.Sprintf("; %d refused something (lateen status)", r.Refused)
 		style = terminal.Bad
 	}
 	m.printEvent(r.Finished, style, text)
-}
-
-func formatCount(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
-// formatBytes formats a number of bytes: "512 B", "1.2 kB", "3.4 MB".
-func formatBytes(n int64) string {
-	switch {
-	case n < 1000:
-		return fmt.Sprintf("%d B", n)
-	case n < 1_000_000:
-		return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/1000), ".0") + " kB"
-	}
-	return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/1e6), ".0") + " MB"
 }

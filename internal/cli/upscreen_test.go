@@ -9,9 +9,9 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/cli/process"
-	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/local"
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/testkit/console"
 )
 
 // TestTakenPortsAreTold: those of the control plane end the command, those of gateways stand in the
@@ -29,7 +29,7 @@ func TestTakenPortsAreTold(t *testing.T) {
 	require.ErrorContains(t, err, "lateen up --free-ports")
 
 	var out strings.Builder
-	m := &mesh{out: terminal.New(&out, noEnv), monitoring: taken}
+	m := &mesh{out: console.Plain(&out), monitoring: taken}
 	m.table(&local.Snapshot{ClosedPorts: []source.Problem{{
 		Object: source.Key{Kind: kinds.Service, Namespace: "istio-system", Name: "gw"}, Path: "spec.ports", Value: "80",
 		Message: "cannot be opened", Want: "lateen up --free-ports",

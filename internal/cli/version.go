@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/cli/build"
+	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 )
 
@@ -56,10 +58,10 @@ answer.`,
 		Example: `  lateen version
   lateen version --client
   lateen version -o json`,
-		Args: arguments(),
+		Args: command.Arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report := versionReport{Client: clientVersion{
-				Version: version, IstioAPI: istioVersion, Go: runtime.Version(),
+				Version: build.Version, IstioAPI: build.IstioAPI, Go: runtime.Version(),
 				Platform: runtime.GOOS + "/" + runtime.GOARCH,
 			}}
 			var failed error
@@ -68,14 +70,14 @@ answer.`,
 			}
 			if output == "table" {
 				report.print(out)
-			} else if err := printAs(cmd.OutOrStdout(), output, report); err != nil {
+			} else if err := command.PrintAs(cmd.OutOrStdout(), output, report); err != nil {
 				return err
 			}
 			return failed
 		},
 	}
 	r.bind(cmd)
-	bindOutput(cmd, &output)
+	command.BindOutput(cmd, &output)
 	cmd.Flags().BoolVar(&clientOnly, "client", false, "ask no control plane")
 	return cmd
 }
@@ -86,7 +88,7 @@ func (v *versionReport) ask(ctx context.Context, r *remote) error {
 	if err != nil {
 		v.Missing = err.Error()
 		if r.flag(flagMonitoring, flagKubeconfig, flagContext, flagNamespace, flagRevision) {
-			return errFailed
+			return command.ErrFailed
 		}
 		return nil
 	}
@@ -98,13 +100,13 @@ func (v *versionReport) ask(ctx context.Context, r *remote) error {
 	for i, e := range endpoints {
 		line := replicaVersion{Name: e.Name, Version: answers[i]}
 		if errs[i] != nil {
-			line.Error, failed = errs[i].Error(), errFailed
+			line.Error, failed = errs[i].Error(), command.ErrFailed
 		}
 		v.ControlPlane = append(v.ControlPlane, line)
 	}
 	report, err := statusOf(ctx, endpoints)
 	if err != nil {
-		return errFailed // the lines of the replicas say why
+		return command.ErrFailed // the lines of the replicas say why
 	}
 	count := map[string]int{}
 	for _, p := range report.Proxies {
@@ -130,6 +132,6 @@ func (v *versionReport) print(out *terminal.Writer) {
 		out.Line("control plane %s: %s", r.Name, r.Version)
 	}
 	for _, p := range v.DataPlane {
-		out.Line("proxies: %s (%s)", p.Version, formatCount(p.Proxies, "proxy", "proxies"))
+		out.Line("proxies: %s (%s)", p.Version, terminal.Count(p.Proxies, "proxy", "proxies"))
 	}
 }

@@ -7,12 +7,10 @@ package discovery
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/cli/build"
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/serve"
 )
-
-// version is set by the linker (Makefile).
-var version = "dev"
 
 // Main runs the command that the arguments name, until it ends or the process is interrupted. It
 // returns the exit code: 0, 1 if the command failed, or 2 if the arguments are wrong.
@@ -25,11 +23,11 @@ func newRoot() *cobra.Command {
 		Example: `  lateen-discovery serve                           # in a cluster
   lateen-discovery serve --config-dir manifests    # of a directory
   lateen-discovery request GET debug/syncz         # beside a control plane: one of its pages`,
-		Version:       version,
+		Version:       build.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	served := serve.Command(version)
+	served := serve.Command()
 	served.Aliases = []string{"discovery"} // pilot-discovery's name
 	root.AddCommand(command.EndsItself(served), serve.Request())
 	command.Fit(root)

@@ -5,12 +5,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/cli/build"
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 )
-
-// version is set by the linker (Makefile).
-var version = "dev"
 
 // Main runs the command that the arguments name, and returns its exit code.
 func Main() int { return command.Main(newRoot()) }
@@ -20,7 +18,7 @@ func newRoot() *cobra.Command {
 		Use:           "lateen", // people call it by that name
 		Short:         "The commands of lateen that render charts",
 		Example:       "  lateen install --image registry.example.com/lateen:v1",
-		Version:       version,
+		Version:       build.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

@@ -15,6 +15,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lateen-mesh/lateen/internal/cli/build"
 	"github.com/lateen-mesh/lateen/internal/install"
 	"github.com/lateen-mesh/lateen/internal/install/apply"
 	"github.com/lateen-mesh/lateen/internal/install/spec"
@@ -30,7 +31,7 @@ func record(s *spec.Spec) (*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	o := &unstructured.Unstructured{Object: map[string]any{
-		"data": map[string]any{recordKey: string(text), "version": version},
+		"data": map[string]any{recordKey: string(text), "version": build.Version},
 	}}
 	o.SetAPIVersion("v1")
 	o.SetKind("ConfigMap")

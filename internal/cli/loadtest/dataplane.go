@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lateen-mesh/lateen/internal/cli/build"
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf/dataplane"
@@ -190,7 +191,7 @@ func (f *dataPlaneFlags) run(cmd *cobra.Command, out, progress *terminal.Writer)
 	if f.o.StateDir, err = os.MkdirTemp("", "lateen-perf-"); err != nil {
 		return err
 	}
-	f.o.IstioVersion, f.o.Version = istioVersion, version
+	f.o.IstioVersion, f.o.Version = build.IstioAPI, build.Version
 	f.o.Log, f.o.Progress = slog.New(slog.DiscardHandler), progress.Bar
 	if f.knobs {
 		return f.runKnobs(cmd, out, progress)

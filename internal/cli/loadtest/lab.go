@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/cli/build"
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf/lab"
@@ -101,7 +102,7 @@ func (f *labFlags) run(cmd *cobra.Command, name string, out, progress *terminal.
 	}
 	f.o.Server = []string{lateen, "perf-control-plane", "--log-level", "warn"}
 	f.o.Cluster.Serve = []string{server, "serve", "--log-level", "warn"}
-	f.o.Version, f.o.Progress = version, progress.Bar
+	f.o.Version, f.o.Progress = build.Version, progress.Bar
 	r, err := l.Run(cmd.Context(), f.o)
 	progress.Progress("")
 	if err != nil {

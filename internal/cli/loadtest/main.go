@@ -6,16 +6,11 @@ import (
 	"fortio.org/log"
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/cli/build"
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf/traffic"
 )
-
-// version is set by the linker (Makefile).
-var version = "dev"
-
-// istioVersion is the API level reported to the control plane by proxies.
-const istioVersion = "1.31.0"
 
 // Main runs the command that the arguments name, and returns its exit code.
 func Main() int {
@@ -28,7 +23,7 @@ func newRoot() *cobra.Command {
 		Use:           "lateen", // people call it by that name
 		Short:         "The commands of lateen perf that send requests or draw reports",
 		Example:       "  lateen perf data-plane --preset aks",
-		Version:       version,
+		Version:       build.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

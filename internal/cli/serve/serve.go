@@ -10,6 +10,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/app"
+	"github.com/lateen-mesh/lateen/internal/cli/build"
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/process"
 	"github.com/lateen-mesh/lateen/internal/source/dir"
@@ -19,7 +20,6 @@ import (
 // serveOptions are the flags of lateen serve.
 type serveOptions struct {
 	listen              process.ListenFlags
-	version             string
 	configDir, stateDir string
 	cluster             clusterFlags
 	drain               time.Duration
@@ -28,9 +28,9 @@ type serveOptions struct {
 	log                 process.LogFlags
 }
 
-// Command returns the command. The version is that of the program.
-func Command(version string) *cobra.Command {
-	o := serveOptions{version: version}
+// Command returns the command.
+func Command() *cobra.Command {
+	var o serveOptions
 	cmd := &cobra.Command{
 		Use:   "serve [--config-dir DIR | --kubeconfig FILE]",
 		Short: "Run the control plane alone, for proxies that somebody else starts",
@@ -76,7 +76,7 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	p := app.Options{Config: settings, Mesh: model.DefaultMesh(), ProxyDrain: o.drain, Log: log, Version: o.version}
+	p := app.Options{Config: settings, Mesh: model.DefaultMesh(), ProxyDrain: o.drain, Log: log, Version: build.Version}
 	if o.configDir != "" {
 		if err := requireManifests(o.configDir, o.stateDir); err != nil {
 			return err

@@ -50,7 +50,7 @@ func TestServeThatIsStoppedLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan int, 1)
 	go func() {
-		ended <- command.Run(ctx, Command("test"),
+		ended <- command.Run(ctx, Command(),
 			[]string{"--config-dir", manifests, "--state-dir", state, "--xds-address", "127.0.0.1:0",
 				"--monitoring-address", "127.0.0.1:0", "--log-level", "error"})
 	}()

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"os"
@@ -6,16 +6,14 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-
-	"github.com/lateen-mesh/lateen/internal/cli/command"
 )
 
-// companion is a program that carries out some of this program's commands, so that the control
-// plane does not pay for what they link. It has them under the same names.
-type companion string
+// Companion is a program that carries out some of this program's commands, so that building
+// this one does not take what they link. It has them under the same names.
+type Companion string
 
-// command returns a command whose arguments, and help, are the companion's business.
-func (p companion) command(name, short, example string) *cobra.Command {
+// Command returns a command whose arguments, and help, are the companion's business.
+func (p Companion) Command(name, short, example string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: name, Short: short, Example: example, DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error { return p.exec(append(path(cmd), args...)) },
@@ -32,8 +30,8 @@ func (p companion) command(name, short, example string) *cobra.Command {
 func path(cmd *cobra.Command) []string { return strings.Fields(cmd.CommandPath())[1:] }
 
 // exec replaces this process by the companion.
-func (p companion) exec(args []string) error {
-	path, err := command.FindBeside(string(p))
+func (p Companion) exec(args []string) error {
+	path, err := FindBeside(string(p))
 	if err != nil {
 		return err
 	}
