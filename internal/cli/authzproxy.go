@@ -31,7 +31,7 @@ func (r *remote) authorizeBy(ctx context.Context, proxy string, call policy.Call
 		}
 		call.Identity = model.IdentityOf(mesh.TrustDomain, account[0], account[1])
 	}
-	body, err := at.get(ctx, page.Dump, url.Values{"proxyID": {p.ProxyID}})
+	body, err := at.get(ctx, page.Path(page.Dump), url.Values{"proxyID": {p.ProxyID}})
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (r *remote) authorizeBy(ctx context.Context, proxy string, call policy.Call
 		return nil, err
 	}
 	var filters any
-	if body, err = at.get(ctx, "ecdsz", url.Values{"proxyID": {p.ProxyID}}); err != nil {
+	if body, err = at.get(ctx, page.Path("ecdsz"), url.Values{"proxyID": {p.ProxyID}}); err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(body, &filters); err != nil {

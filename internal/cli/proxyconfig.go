@@ -152,7 +152,7 @@ func (f *proxyConfigFlags) body(cmd *cobra.Command, kind, proxy string) ([]byte,
 		return nil, errors.New("only the proxy knows its bootstrap; want a proxy in a cluster (--kubeconfig FILE), " +
 			"or a dump of its admin port with --file (curl 127.0.0.1:15000/config_dump)")
 	}
-	return at.get(ctx, page.Dump, url.Values{"proxyID": {p.ProxyID}})
+	return at.get(ctx, page.Path(page.Dump), url.Values{"proxyID": {p.ProxyID}})
 }
 
 // envoyDump asks the Envoy of a proxy's Pod.

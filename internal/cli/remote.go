@@ -205,9 +205,9 @@ func answers(ctx context.Context, address string) bool {
 	return true
 }
 
-// get returns the body of a page below /debug.
-func (e endpoint) get(ctx context.Context, name string, query url.Values) ([]byte, error) {
-	body, err := e.Client.Page(ctx, name, query)
+// get returns the body of a path.
+func (e endpoint) get(ctx context.Context, path string, query url.Values) ([]byte, error) {
+	body, err := e.Get(ctx, path, query)
 	return body, named(err)
 }
 

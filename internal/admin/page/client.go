@@ -74,19 +74,17 @@ func (c Client) Get(ctx context.Context, path string, query url.Values) ([]byte,
 	return body, nil
 }
 
-// Page returns the body of a page below /debug.
-func (c Client) Page(ctx context.Context, name string, query url.Values) ([]byte, error) {
-	return c.Get(ctx, pathPrefix+name, query)
-}
+// Path is where a page below /debug is, by its name.
+func Path(name string) string { return pathPrefix + name }
 
 // Read asks for a page below /debug, and decodes its JSON.
 func Read[T any](ctx context.Context, c Client, name string, query url.Values) (answer T, err error) {
-	body, err := c.Page(ctx, name, query)
+	body, err := c.Get(ctx, Path(name), query)
 	if err != nil {
 		return answer, err
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return answer, fmt.Errorf("%s%s of %s: %w", pathPrefix, name, c.Name, err)
+		return answer, fmt.Errorf("%s of %s: %w", Path(name), c.Name, err)
 	}
 	return answer, nil
 }
