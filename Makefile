@@ -24,6 +24,7 @@ LABS     ?= book bookinfo-20 kubecon aks-churn aks-services dns phantom data-pla
 
 # One way of building for all programs: what they share is compiled once. They hold no paths of this machine, and no C.
 GOBUILD  := CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath
+STAMP    := -ldflags "-X github.com/lateen-mesh/lateen/internal/cli/build.Version=$(VERSION)"
 
 .DEFAULT_GOAL := help
 .PHONY: help always modules build images envoy kube-modules kube istioctl istiod clients prometheus dashboards dashboards-sdk dashboard-pictures demo up check test test-short linter lint vulncheck release-check sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants sizing beside-istiod soak conformance conformance-core conformance-modules book-lab seeds history changelog clean
@@ -36,17 +37,13 @@ modules: # fetches what everything is built from, before it is needed: networks 
 
 # grpcnotrace leaves grpc-go's debug pages out, which are templates: they call methods by name, so with them the linker keeps every
 # method of every type that the agent links (test/imports sees to it that it stays so).
-build: $(BIN) $(DISCOVERY) ## build the programs: bin/lateen, bin/lateen-discovery, bin/lateen-agent, and what lateen runs for charts and load
-	@$(GOBUILD) -ldflags "-X github.com/lateen-mesh/lateen/internal/cli/installer.version=$(VERSION)" -o $(INSTALLER) ./cmd/lateen-installer
-	@$(GOBUILD) -ldflags "-X github.com/lateen-mesh/lateen/internal/cli/loadtest.version=$(VERSION)" -o $(LOADTEST) ./cmd/lateen-perf
+build: $(BIN) ## build the programs: bin/lateen, bin/lateen-discovery, bin/lateen-agent, and what lateen runs for charts and load
+	@$(GOBUILD) $(STAMP) -o bin/ ./cmd/lateen-discovery ./cmd/lateen-installer ./cmd/lateen-perf
 	@$(GOBUILD) -ldflags "-s -w -X github.com/lateen-mesh/lateen/internal/agent/command.version=$(VERSION)" -o $(AGENT) ./cmd/lateen-agent
 
 $(BIN): always
 	@echo "building $(BIN) (the first time this compiles all dependencies: a minute or two)"
-	@$(GOBUILD) -ldflags "-X github.com/lateen-mesh/lateen/internal/cli.version=$(VERSION)" -o $(BIN) ./cmd/lateen
-
-$(DISCOVERY): always
-	@$(GOBUILD) -ldflags "-X github.com/lateen-mesh/lateen/internal/cli/discovery.version=$(VERSION)" -o $(DISCOVERY) ./cmd/lateen-discovery
+	@$(GOBUILD) $(STAMP) -o $(BIN) ./cmd/lateen
 
 images: ## build the container images for amd64 and arm64 as OCI layouts into bin/images (needs Debian 12)
 	@for arch in amd64 arm64; do \

@@ -87,9 +87,9 @@ func read(args []string) (options, error) {
 type program struct{ name, version string }
 
 var (
-	discovery = program{"lateen-discovery", "internal/cli/discovery.version"}
-	lateen    = program{"lateen", "internal/cli.version"}
-	installer = program{"lateen-installer", "internal/cli/installer.version"}
+	discovery = program{"lateen-discovery", "internal/cli/build.Version"}
+	lateen    = program{"lateen", "internal/cli/build.Version"}
+	installer = program{"lateen-installer", "internal/cli/build.Version"}
 	agent     = program{"lateen-agent", "internal/agent/command.version"}
 )
 

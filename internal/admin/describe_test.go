@@ -68,7 +68,8 @@ func TestDescribe(t *testing.T) {
 	require.Equal(t, page.StrictMutualTLS, d.MutualTLS)
 	require.Equal(t, map[uint16]page.MutualTLS{9000: page.DisabledMutualTLS}, d.MutualTLSPorts)
 	require.Equal(t, []page.DescribedObject{
-		{Kind: "PeerAuthentication", Namespace: "shop", Name: "port"}, {Kind: "PeerAuthentication", Namespace: "istio-system", Name: "strict"},
+		{Kind: "PeerAuthentication", Namespace: "shop", Name: "port"},
+		{Kind: "PeerAuthentication", Namespace: "istio-system", Name: "strict"},
 		{Kind: "AuthorizationPolicy", Namespace: "shop", Name: "deny", How: "DENY"},
 	}, d.Applied)
 	require.Len(t, d.Services, 1)

@@ -1,7 +1,7 @@
-// Package cli owns the commands of lateen: the control plane (serve), a mesh on this machine (up),
-// and the tools to look at both (status, proxy-config) and to measure (perf). A command's
-// constructor is newNAME in NAME.go; a long command has more files that begin with its name. It
-// reads flags and the environment, and nothing below it does.
+// Package cli puts the program lateen together of its families of commands: up (a mesh on this
+// machine), serve (the control plane), inspect (looking at both), perf (measuring), and those of
+// programs of their own (install, perf lab). Commands read flags and the environment, and nothing
+// below them does.
 //
-// It may import every package of the product.
+// It may import cli's own packages.
 package cli

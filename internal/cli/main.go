@@ -7,8 +7,11 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/cli/build"
 	"github.com/lateen-mesh/lateen/internal/cli/command"
+	"github.com/lateen-mesh/lateen/internal/cli/inspect"
+	"github.com/lateen-mesh/lateen/internal/cli/perf"
 	"github.com/lateen-mesh/lateen/internal/cli/serve"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
+	"github.com/lateen-mesh/lateen/internal/cli/up"
 )
 
 // Main runs the command that the arguments name, until it ends or the process is interrupted. It
@@ -26,12 +29,17 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	out := terminal.New(os.Stdout, os.Getenv)
-	root.AddCommand(newInject(), newStatus(out), newProxyConfig(out), newVersion(out),
-		newAnalyze(out), newAdvise(out), newDescribe(out), newAuthz(out), newDashboard(out), serve.Request(), newSample())
+	out, progress := terminal.New(os.Stdout, os.Getenv), terminal.New(os.Stderr, os.Getenv)
+	root.AddCommand(serve.Request(), up.Sample(), inspect.Inject())
+	for _, looks := range []func(*terminal.Writer) *cobra.Command{
+		inspect.Status, inspect.ProxyConfig, inspect.Version, inspect.Analyze, inspect.Advise, inspect.Describe,
+		inspect.Authz, inspect.Dashboard,
+	} {
+		root.AddCommand(looks(out))
+	}
 	for _, starts := range []*cobra.Command{
-		newUp(out), serve.Command(), newControlPlane(), newPerfServer(), newPerfApart(),
-		newPerf(out, terminal.New(os.Stderr, os.Getenv)),
+		up.Command(out), serve.Command(), up.ControlPlane(), perf.ControlPlane(), perf.Sidecars(),
+		perf.Command(out, progress),
 	} {
 		root.AddCommand(command.EndsItself(starts))
 	}

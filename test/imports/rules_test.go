@@ -26,6 +26,7 @@ var rules = []rule{
 	{"observe/footprint", ""},
 	{"app/config", ""},
 	{"cli/terminal", ""},
+	{"cli/build", ""},
 	{"cli/command", "cli/terminal"},
 	{"api/kinds", ""},
 	{"source", "api/kinds"},
@@ -142,24 +143,28 @@ var rules = []rule{
 	{"observe/htmlpage", ""},
 	{"perf/htmlreport", "cli/terminal observe/advise observe/htmlpage perf/measure perf perf/dataplane perf/lab"},
 	{"install/apply", "api/kinds"},
-	{"cli/installer", "cli/command cli/terminal install/spec install/apply cluster/inject install/precheck " +
+	{"cli/installer", "cli/build cli/command cli/terminal install/spec install/apply cluster/inject install/precheck " +
 		"install/render install"},
-	{"cli/loadtest", "cli/command cli/terminal perf/traffic perf/dataplane perf/airline perf/lab perf/htmlreport"},
-	{"cli/process", "app app/config cli/command observe observe/footprint observe/memory cli/terminal"},
-	{"cli/serve", "admin/page api/model app app/config cli/command cli/process cluster/accessreview cluster/certs " +
-		"cluster/inject/watch install cluster/leader cluster/tokenreview observe source/dir source/kube " +
-		"source/mirror trust/ca"},
-	{"cli/discovery", "cli/command cli/serve"},
-	{"cli", "charts observe app/config " +
-		"cli/terminal cli/command cli/process cli/serve api/kinds source source/dir source/mirror source/kube " +
-		"api/differences api/model install/precheck " +
-		"mesh/policy mesh/state mesh/census observe/advise observe/advise/collect observe/htmlpage " +
-		"translate/evaluate xds/resource " +
-		"xds/fanout admin/page " +
-		"install install/reach cluster/inject " +
-		"app local/sample local/agents local local/observe local/link " +
-		"perf/measure " +
-		"perf/port perf/flame perf/sizing perf/load perf/controlplane perf/apart perf perf/book"},
+	{"cli/loadtest", "cli/build cli/command cli/terminal perf/traffic perf/dataplane perf/airline perf/lab " +
+		"perf/htmlreport"},
+	{"cli/results", "cli/command"},
+	{"cli/process", "app app/config cli/command observe observe/footprint observe/memory"},
+	{"cli/serve", "admin/page api/model app app/config cli/build cli/command cli/process cluster/accessreview " +
+		"cluster/certs cluster/inject/watch cluster/leader cluster/tokenreview install observe " +
+		"source/dir source/kube source/mirror trust/ca"},
+	{"cli/discovery", "cli/build cli/command cli/serve"},
+	{"cli/remote", "admin/page cli/command install/reach perf/measure"},
+	{"cli/inspect", "charts admin/page api/differences api/kinds api/model app app/config cli/build cli/command " +
+		"cli/remote cli/results cli/terminal cluster/inject install install/precheck local/observe " +
+		"mesh/census mesh/policy observe observe/advise observe/advise/collect observe/htmlpage " +
+		"perf/measure source source/dir source/kube source/mirror translate/evaluate xds/resource"},
+	{"cli/up", "charts api/model app app/config cli/build cli/command cli/inspect cli/process cli/terminal " +
+		"local local/agents local/link local/observe local/sample mesh/state source source/dir " +
+		"source/mirror xds/fanout"},
+	{"cli/perf", "api/model app cli/build cli/command cli/process cli/remote cli/results cli/terminal local " +
+		"local/link perf perf/apart perf/book perf/controlplane perf/flame perf/load perf/measure " +
+		"perf/port perf/sizing"},
+	{"cli", "cli/build cli/command cli/inspect cli/perf cli/serve cli/terminal cli/up"},
 }
 
 // charts is the one package outside of internal.

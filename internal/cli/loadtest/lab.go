@@ -92,7 +92,7 @@ func (f *labFlags) run(cmd *cobra.Command, name string, out, progress *terminal.
 	}
 	server, err := command.FindBeside("lateen-discovery")
 	if err != nil {
-		return err
+		server = lateen // it serves too
 	}
 	if f.o.Self, err = os.Executable(); err != nil {
 		return err

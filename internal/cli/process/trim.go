@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// trimDelay is how long after its start a control plane gives memory back: when the proxies that
-	// a restart has cut off have connected again.
+	// trimDelay is how long after its start a control plane gives memory back: when the proxies
+	// that a restart has cut off have connected again.
 	trimDelay = time.Minute
 	// trimEvery is how often it gives back the pages of the program afterwards.
 	trimEvery = 10 * time.Minute

@@ -60,7 +60,8 @@ func (f *clusterFlags) source(p *app.Options) error {
 	}
 	klog.SetSlogLogger(p.Log) // for client-go
 	p.ClusterID = f.clusterID
-	p.Mesh.RootNamespace, p.MeshConfigMap, p.Selected = f.namespace, install.NamesOf(f.namespace, f.revision).MeshConfig, true
+	p.Mesh.RootNamespace, p.Selected = f.namespace, true
+	p.MeshConfigMap = install.NamesOf(f.namespace, f.revision).MeshConfig
 	p.Pods = true
 	p.Metrics = observe.New(observe.Build{Version: p.Version, Start: time.Now(), Now: time.Now})
 	p.Source, err = kube.New(kube.Options{

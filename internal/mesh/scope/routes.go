@@ -25,8 +25,8 @@ func (s *Scope) VirtualService(host model.Host, port uint16, kind RouteKind) *mo
 	return found
 }
 
-// HasRoutesOf reports whether any VirtualService, seen by the class or not, lists exactly this host.
-// Where none does, VirtualService need not be asked.
+// HasRoutesOf reports whether any VirtualService, seen by the class or not, lists exactly this
+// host. Where none does, VirtualService need not be asked.
 func (s *Scope) HasRoutesOf(host model.Host) bool { return s.snapshot.HasVirtualServicesOf(host) }
 
 // routesOf is VirtualService without the record.

@@ -1,5 +1,5 @@
-// Package lateenserve runs `lateen-discovery serve` as a process of its own, as images do, so that a test
-// can watch it from outside: its log, its metrics, its CPU seconds and memory.
+// Package lateenserve runs `lateen-discovery serve` as a process of its own, as images do, so that
+// a test can watch it from outside: its log, its metrics, its CPU seconds and memory.
 //
 //	binary, err := lateenserve.Build(dir)              // in TestMain
 //	lateen := lateenserve.Start(t, lateenserve.Options{

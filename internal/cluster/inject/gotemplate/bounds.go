@@ -11,10 +11,11 @@ import (
 
 // The bounds of arguments.
 const (
-	// maxPattern is the length of a regular expression. Searching takes its product with that of the
-	// text.
+	// maxPattern is the length of a regular expression. Searching takes its product with that of
+	// the text.
 	maxPattern = 1000
-	// maxProduct is that of the sizes of arguments, where a result can be as large, or takes as long.
+	// maxProduct is that of the sizes of arguments, where a result can be as large, or takes as
+	// long.
 	maxProduct = 64 * maxOutput
 	// maxCount is how many numbers a function counts.
 	maxCount = maxOutput / 8
