@@ -191,7 +191,7 @@ func (w *attachedWorld) apply(changes ...source.Change) {
 		}
 	}
 	_, d := w.writer.Apply(updates)
-	w.cluster.updateAttachments(d)
+	w.cluster.updateAttachments(&generation{delta: d})
 	w.cluster.applied(changes)
 }
 

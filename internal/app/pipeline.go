@@ -102,6 +102,7 @@ type Pipeline struct {
 	meters       *meters
 	keys         *keySets
 	snapshot     atomic.Pointer[state.Snapshot]
+	consumers    consumers
 }
 
 // New connects the stages.
@@ -191,6 +192,7 @@ func New(o Options) *Pipeline {
 	p.certificateCalls(&serving)
 	p.server = serve.New(serving)
 	p.registry.secrets.end = p.server.EndGateways
+	p.consumers = p.consumersInOrder()
 	pages := p.adminOptions()
 	p.monitor, p.inspector = newHTTPServer(admin.NewHandler(pages)), admin.NewInspector(pages)
 	return p
@@ -311,27 +313,6 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// advance compiles a generation and publishes it. It runs in the loop's goroutine.
-func (p *Pipeline) advance(w *state.Snapshot, d *state.Delta) {
-	start := time.Now()
-	p.snapshot.Store(w)
-	p.meters.snapshot(w, d)
-	p.keys.keeper.Update(demandsOf(w, d))
-	p.differ.Advance()
-	p.compiler.Advance(d, func(step compile.Step) {
-		p.hub.Publish(p.registry.generation(step, d))
-		p.registry.setReady()
-		p.endStreamsOfRemovedPods(d)
-		p.conflicts(step.Appeared, step.Fixed)
-	})
-	if p.o.Cluster != nil {
-		p.o.Cluster.updateIngresses(w, d)
-		p.o.Cluster.updateAttachments(d)
-	}
-	p.meters.compileTime(time.Since(start))
-	p.meters.compilerStats(p.compiler)
-}
-
 // conflicts passes on what connected proxies see wrong, and reports whether that has changed.
 func (p *Pipeline) conflicts(appeared, fixed []source.Problem) bool {
 	if len(appeared)+len(fixed) == 0 {
@@ -339,18 +320,6 @@ func (p *Pipeline) conflicts(appeared, fixed []source.Problem) bool {
 	}
 	p.problemStore.Conflicts(appeared, fixed)
 	return true
-}
-
-// endStreamsOfRemovedPods tells the server which Pods went and came.
-func (p *Pipeline) endStreamsOfRemovedPods(d *state.Delta) {
-	for _, w := range d.Workloads {
-		switch {
-		case w.New == nil:
-			p.server.PodGone(w.Old.Namespace, w.Old.Name)
-		case w.Old == nil:
-			p.server.PodCame(w.New.Namespace, w.New.Name)
-		}
-	}
 }
 
 // batchApplied returns what is called with the changes of each compiled batch.

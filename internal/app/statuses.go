@@ -4,26 +4,25 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/cluster/status"
-	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
 // updateIngresses passes on which Ingresses a generation adds to the mesh or removes from it. A
 // Gateway with the kind Ingress stands for each of them.
-func (c *Cluster) updateIngresses(w *state.Snapshot, d *state.Delta) {
+func (c *Cluster) updateIngresses(next *generation) {
 	var changes []status.IngressChange
-	for _, g := range d.Gateways {
+	for _, g := range next.delta.Gateways {
 		if at := g.Either(); at.Kind == kinds.Ingress {
 			changes = append(changes, status.IngressChange{Key: at.Key(), UID: at.UID, Owned: g.New != nil})
 		}
 	}
-	c.ingresses.Compiled(changes, w.Mesh.Ingress.Service)
+	c.ingresses.Compiled(changes, next.snapshot.Mesh.Ingress.Service)
 }
 
 // updateAttachments passes on what objects of the Gateway API have come to in a generation.
-func (c *Cluster) updateAttachments(d *state.Delta) {
+func (c *Cluster) updateAttachments(next *generation) {
 	var changes []status.AttachmentChange
-	for _, p := range d.GatewayAPIStatuses {
+	for _, p := range next.delta.GatewayAPIStatuses {
 		changes = append(changes, status.AttachmentChange{Key: p.Either().Key(), Status: p.New})
 	}
 	c.attachments.Compiled(changes) // first, as the controller of Gateways reports to them
