@@ -27,7 +27,7 @@ GOBUILD  := CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath
 STAMP    := -ldflags "-X github.com/lateen-mesh/lateen/internal/cli/build.Version=$(VERSION)"
 
 .DEFAULT_GOAL := help
-.PHONY: help always modules build images envoy kube-modules kube istioctl istiod clients prometheus dashboards dashboards-sdk dashboard-pictures demo up check test test-short linter lint vulncheck release-check sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants sizing beside-istiod soak conformance conformance-core conformance-modules book-lab seeds history changelog clean
+.PHONY: help always modules build images envoy kube-modules kube istioctl istiod clients prometheus dashboards dashboards-sdk dashboard-pictures demo up check test test-all test-rest test-short linter lint vulncheck release-check sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants sizing beside-istiod soak conformance conformance-core conformance-modules book-lab seeds history changelog clean
 
 help: ## show this
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -98,8 +98,13 @@ dashboard-pictures: prometheus ## draw the dashboards from a loaded control plan
 	@hack/retry.sh $(TOOLS)/pictures/bin/pip install -q --disable-pip-version-check -r hack/dashboards/requirements-pictures.txt
 	@$(GO) test -count 1 -timeout 30m ./test/observe -run TestEachPanel -pictures $(CURDIR)/docs/pictures -python $(TOOLS)/pictures/bin/python
 
-test: ## what CI runs, as root all of it: lint, unit, property, golden and live tests with real Envoys
-	@GO=$(GO) hack/test.sh $(FUZZTIME)
+test: ## unit, golden and property tests, a checked mesh and a live test of each feature with real Envoys (under 15 minutes)
+	@GO=$(GO) hack/test.sh
+
+test-all: test test-rest ## what CI runs, as root all of it: also lint, race detector, all live tests, API servers, planted faults, fuzzing
+
+test-rest: # what test-all runs beside test
+	@GO=$(GO) hack/test-rest.sh $(FUZZTIME)
 
 test-short: ## unit, property and golden tests, without the live ones
 	$(GO) test -short ./internal/...

@@ -2,7 +2,7 @@
 # Looks for known vulnerabilities in what Lateen calls: hack/vulncheck.sh GOVULNCHECK
 #
 # The database is asked over the network (GOVULNDB, or Go's own). A vulnerability that Lateen calls fails the check (status 1).
-# Where the database cannot be reached, nothing is checked, and the status is 75 (EX_TEMPFAIL of sysexits.h): hack/test.sh goes on,
+# Where the database cannot be reached, nothing is checked, and the status is 75 (EX_TEMPFAIL of sysexits.h): hack/test-rest.sh goes on,
 # since builds must work offline, and says at its end what was not checked. With LATEEN_VULNCHECK_REQUIRED it fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSkippedPartsAreTold: without root hack/test.sh ends with a line that names each package whose
-// tests need it.
+// TestSkippedPartsAreTold: without root hack/test-rest.sh ends with a line that names each package
+// whose tests need it.
 func TestSkippedPartsAreTold(t *testing.T) {
-	_, line, found := strings.Cut(read(t, "hack/test.sh"), "skipped without root:")
+	_, line, found := strings.Cut(read(t, "hack/test-rest.sh"), "skipped without root:")
 	require.True(t, found)
 	line, _, _ = strings.Cut(line, "\n")
 	var named []string
@@ -35,7 +35,7 @@ func TestSkippedPartsAreTold(t *testing.T) {
 		name, err := filepath.Rel(root, file)
 		require.True(t, slices.ContainsFunc(named, func(pkg string) bool {
 			return strings.HasPrefix(filepath.ToSlash(name), pkg+"/")
-		}), "hack/test.sh does not say that %s needs root", name)
+		}), "hack/test-rest.sh does not say that %s needs root", name)
 		return err
 	}
 	for _, top := range []string{"internal", "test"} {

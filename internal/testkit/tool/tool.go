@@ -9,10 +9,17 @@ import (
 	"testing"
 )
 
+// absent is the value of $LATEEN_NAME that leaves a program out, though it is there.
+const absent = "none"
+
 // Find returns the program of $LATEEN_NAME, or else .tools/name in this directory or one above; an
-// empty path if there is none.
+// empty path if there is none, or $LATEEN_NAME is none.
 func Find(name string) (path string, err error) {
-	if path := os.Getenv(variable(name)); path != "" {
+	switch path := os.Getenv(variable(name)); path {
+	case "":
+	case absent:
+		return "", nil
+	default:
 		return path, nil
 	}
 	dir, err := os.Getwd()
