@@ -75,12 +75,12 @@ beside-istiod: build kube istiod ## measure Istio's own control plane and Lateen
 clients: ## build kubectl and Helm, with which a test types the commands of the guides, into .tools/ (two minutes the first time)
 	@GO=$(GO) hack/retry.sh hack/build-tool.sh clients test/clients .
 
-demo: $(BIN) envoy ## run the bookinfo mesh on this machine
+demo: envoy $(BIN) ## run the bookinfo mesh on this machine
 	@$(BIN) up $(DIR)
 
 up: demo ## the same for another directory: make up DIR=path
 
-check: $(BIN) envoy ## run the mesh, send requests through its gateway, exit 0 or 1
+check: envoy $(BIN) ## run the mesh, send requests through its gateway, exit 0 or 1
 	@$(BIN) up $(DIR) --check
 
 prometheus: ## fetch Prometheus and promtool, which tests run, into .tools/ (built where the distribution has none)

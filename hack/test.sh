@@ -11,8 +11,8 @@ export LATEEN_ENVOY=$tools/envoy LATEEN_ENVOY_REQUIRED=1
 # Tests that need these are skipped, also where they are there.
 export LATEEN_KUBE=none LATEEN_CLIENTS=none LATEEN_PROMETHEUS=none LATEEN_PROMTOOL=none
 
-# apart are packages whose tests mostly wait for Envoys and API servers, or plant faults.
-apart='/test/(agent|bench|booklab|cluster|clients|conformance|images|incluster|istioctl|kube|live|mutants|observe|prometheus|wire)(/|$)'
+# apart are packages whose tests measure, wait for Envoys and API servers, or plant faults.
+apart='/(internal/perf/lab|test/(agent|bench|booklab|cluster|clients|conformance|images|incluster|istioctl|kube|live|mutants|observe|prometheus|wire))(/|$)'
 
 # features are live tests, one of each feature.
 features='RequestsFollowTheirVirtualService|GatewaysLeadRequestsIntoTheMesh|GatewayAPILeadsRequestsIntoTheMesh'

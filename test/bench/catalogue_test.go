@@ -28,6 +28,7 @@ var titles = map[string]string{
 	"Scope":     "scope",
 	"Translate": "translate",
 	"Advance":   "compile: advance",
+	"Plan":      "compile: plan",
 	"Compile":   "compile: new class",
 	"Diff":      "xds/resource: diff",
 	"Assemble":  "xds/resource: assemble",
@@ -92,6 +93,11 @@ var catalogue = []row{
 	{"Advance", "gatewaylistener", "a listener of a Gateway with 1,000 routes and ListenerSets", ""},
 	{"Advance", "referencegrant", "a ReferenceGrant", ""},
 	{"Advance", "backendtlspolicy", "a BackendTLSPolicy, 40 classes", ""},
+
+	{"Plan", "endpoint", "an endpoint, 40 classes", ""},
+	{"Plan", "service", "a Service's port, 40 classes", ""},
+	{"Plan", "virtualservice", "a VirtualService, 40 classes", ""},
+	{"Plan", "destinationrule", "a DestinationRule, 40 classes", ""},
 
 	{"Compile", "open", "a class without Sidecar", wholeMesh},
 	{"Compile", "wide", "a class that sees its namespace", wholeMesh},

@@ -36,6 +36,26 @@ func BenchmarkAdvance(b *testing.B) {
 	})
 }
 
+// BenchmarkPlan takes the step of BenchmarkAdvance on a fork, and throws it away.
+func BenchmarkPlan(b *testing.B) {
+	atEachSize(b, func(b *testing.B, services int) {
+		c := newCompiled(b, services)
+		eachEdit(b, edits, c.next, func(b *testing.B, e editOf) {
+			changed := 0
+			for b.Loop() {
+				b.StopTimer()
+				d := c.upstream.next(e.edit(c.variant()))
+				b.StartTimer()
+				changed += len(c.compiler.Plan(d).Changed)
+				b.StopTimer()
+				c.compiler.Advance(d, func(compile.Step) {})
+				b.StartTimer()
+			}
+			b.ReportMetric(float64(changed)/float64(b.N), "classes/op")
+		})
+	})
+}
+
 // BenchmarkCompile compiles a class from nothing where all its translations are known already, as
 // those of a proxy that is the first in its namespace.
 func BenchmarkCompile(b *testing.B) {

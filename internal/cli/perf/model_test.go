@@ -32,7 +32,7 @@ func estimated(t *testing.T, args ...string) (string, error) {
 // TestDocsShowTheModel holds the tables of the document that lateen perf model has written; with
 // -update it writes them anew.
 func TestDocsShowTheModel(t *testing.T) {
-	path := filepath.Join("..", "..", "docs", "performance.md")
+	path := filepath.Join("..", "..", "..", "docs", "performance.md")
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	blocks := regexp.MustCompile("(?s)```\n(\\$ lateen perf model[^\n]*)\n(.*?)```")
