@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 
@@ -32,17 +33,27 @@ type class struct {
 	// problems are what the class sees wrong in each unit.
 	problems map[unit][]*source.Tallied
 	pending  *pendingBuild // what is not compiled yet; nil for a complete class
-	borrows  bool          // its maps are those of the class that it is a copy of
+	borrows  borrowed
 }
 
-// own gives the class maps of its own, before one is changed.
-func (c *class) own() {
-	if !c.borrows {
-		return
+// borrowed are the maps of a class that are those of the class that it is a copy of.
+type borrowed uint8
+
+const (
+	borrowedVaried borrowed = 1 << iota
+	borrowedLabelUses
+	borrowedTables
+	borrowedOwners
+	borrowedProblems
+	allBorrowed = 1<<iota - 1
+)
+
+// own gives a class a map of its own, before that is changed.
+func own[K comparable, V any](c *class, which borrowed, of *map[K]V) {
+	if c.borrows&which != 0 {
+		*of = maps.Clone(*of)
+		c.borrows &^= which
 	}
-	c.varied, c.labelUses = maps.Clone(c.varied), maps.Clone(c.labelUses)
-	c.tables, c.owners, c.problems = maps.Clone(c.tables), maps.Clone(c.owners), maps.Clone(c.problems)
-	c.borrows = false
 }
 
 // table is a route table: its head and the number of its virtual hosts. The head is nil until a
@@ -145,8 +156,8 @@ func (c *class) editTables(builder unitBuilder, s *scope.Scope, e *edits) {
 }
 
 func (c *class) editTable(st *resource.Store, e *edits, name string) {
-	c.own()
-	t := c.tables[name]
+	was := c.tables[name]
+	t := was
 	t.vhosts += c.addedVhosts(e, name)
 	for vhost, r := range e.vhosts[name] {
 		e.sets[resource.VirtualHost] = append(e.sets[resource.VirtualHost], resource.Edit{
@@ -162,6 +173,10 @@ func (c *class) editTable(st *resource.Store, e *edits, name string) {
 		}
 		e.sets[resource.Route] = append(e.sets[resource.Route], edit)
 	}
+	if t.vhosts == was.vhosts && bytes.Equal(t.head, was.head) && (t.head == nil) == (was.head == nil) {
+		return
+	}
+	own(c, borrowedTables, &c.tables)
 	if c.tables[name] = t; t.head == nil && t.vhosts == 0 {
 		delete(c.tables, name)
 	}

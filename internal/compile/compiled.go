@@ -59,7 +59,7 @@ func (c *compiled) fork() *compiled {
 // changed.
 func (f *forked) copyOf(cl *class) *class {
 	copied := *cl
-	copied.borrows, copied.variants = true, variants{}
+	copied.borrows, copied.variants = allBorrowed, variants{}
 	if cl.pending != nil {
 		pending := *cl.pending
 		pending.ports = maps.Clone(pending.ports)

@@ -104,12 +104,19 @@ func firstOwner(s *scope.Scope, port uint16) *model.Service {
 
 // setOwner records an owner that firstOwner does not find.
 func (c *class) setOwner(s *scope.Scope, port uint16, owner *model.Service) {
-	c.own()
+	kept := owner
 	if owner == firstOwner(s, port) {
-		delete(c.owners, port)
-		return
+		kept = nil
 	}
-	c.owners[port] = owner
+	switch kept {
+	case c.owners[port]:
+	case nil:
+		own(c, borrowedOwners, &c.owners)
+		delete(c.owners, port)
+	default:
+		own(c, borrowedOwners, &c.owners)
+		c.owners[port] = kept
+	}
 }
 
 // compilePort compiles a port from nothing.

@@ -5,7 +5,7 @@ import "github.com/lateen-mesh/lateen/internal/source"
 // reporter returns a function that adds a problem of a unit to the class.
 func (c *class) reporter(builder unitBuilder, u unit) func(source.Problem) {
 	return func(p source.Problem) {
-		c.own()
+		own(c, borrowedProblems, &c.problems)
 		c.problems[u] = append(c.problems[u], builder.problems.Add(p))
 	}
 }
@@ -15,7 +15,7 @@ func (c *class) clearProblems(builder unitBuilder, u unit) {
 	if len(c.problems[u]) == 0 {
 		return
 	}
-	c.own()
+	own(c, borrowedProblems, &c.problems)
 	for _, x := range c.problems[u] {
 		builder.problems.Release(x)
 	}
@@ -24,7 +24,7 @@ func (c *class) clearProblems(builder unitBuilder, u unit) {
 
 // clearAllProblems forgets the problems of all units.
 func (c *class) clearAllProblems(builder unitBuilder) {
-	c.own()
+	own(c, borrowedProblems, &c.problems)
 	for u := range c.problems {
 		c.clearProblems(builder, u)
 	}

@@ -96,7 +96,8 @@ func prefersClose(keys ...string) *model.LocalityLB {
 // labels than before.
 func (c *class) noteVaried(e *edits) (rekeyed bool) {
 	if len(e.varied) > 0 {
-		c.own()
+		own(c, borrowedVaried, &c.varied)
+		own(c, borrowedLabelUses, &c.labelUses)
 	}
 	for name, v := range e.varied {
 		c.countLabels(c.varied[name], -1)

@@ -263,7 +263,7 @@ var portFaults = [][]fault{
 	),
 	in("compile.class.setOwner",
 		without("ExprStmt delete(c.owners, port)", "an owner that is the first again is forgotten"),
-		without("AssignStmt c.owners[port] = owner", "an owner that is not the first is remembered"),
+		without("AssignStmt c.owners[port] = kept", "an owner that is not the first is remembered"),
 	),
 	in("compile.class.compilePort",
 		without("ExprStmt c.setOwner(s, port, owner)", "the owner is remembered"),
