@@ -93,7 +93,10 @@ func (r *reader) httpDestinations(
 	return all
 }
 
-func (r *reader) redirect(p path, in *networking.HTTPRedirect) *model.Redirect {
+// redirect reads a redirect of the requests that the matches take.
+func (r *reader) redirect(
+	p path, in *networking.HTTPRedirect, matches []*networking.HTTPMatchRequest,
+) *model.Redirect {
 	out := &model.Redirect{
 		URI:       in.GetUri(),
 		Authority: in.GetAuthority(),
@@ -110,8 +113,9 @@ func (r *reader) redirect(p path, in *networking.HTTPRedirect) *model.Redirect {
 	if out.Scheme != "" && out.Scheme != "http" && out.Scheme != "https" {
 		r.fail(p.dot("scheme"), in.GetScheme(), "is no scheme", "http or https")
 	}
-	if in.GetPrefixRewrite() != "" {
-		r.fail(p.dot("prefixRewrite"), in.GetPrefixRewrite(), "is not supported yet", "uri")
+	if prefix := in.GetPrefixRewrite(); prefix != "" {
+		r.prefixRewrite(p, in, matches)
+		out.Path = &model.Rewrite{URI: prefix}
 	}
 	r.plainText(p.dot("uri"), out.URI)
 	r.plainText(p.dot("authority"), out.Authority)
@@ -133,6 +137,22 @@ func (r *reader) redirect(p path, in *networking.HTTPRedirect) *model.Redirect {
 		r.fail(p, nil, "leads back to where the request came from", "one of uri, authority, scheme, port")
 	}
 	return out
+}
+
+// prefixRewrite checks that there is a prefix to replace, and nothing else to do with the path.
+func (r *reader) prefixRewrite(p path, in *networking.HTTPRedirect, matches []*networking.HTTPMatchRequest) {
+	prefix := in.GetPrefixRewrite()
+	r.plainText(p.dot("prefixRewrite"), prefix)
+	if in.GetUri() != "" {
+		r.fail(p.dot("prefixRewrite"), prefix, "is set beside uri, which replaces the whole path", "one of them")
+	}
+	for _, m := range matches {
+		if uri := m.GetUri(); uri != nil && uri.GetPrefix() == "" {
+			r.fail(p.dot("prefixRewrite"), prefix, "has no prefix to replace: a match is about the whole path",
+				"uri.prefix in each match that has uri")
+			return
+		}
+	}
 }
 
 // plainText refuses text that would end a header early.

@@ -111,7 +111,7 @@ func (r *reader) action(p path, in *networking.HTTPRoute, out *model.HTTPRoute) 
 		d := in.GetDelegate()
 		r.fail(p.dot("delegate"), d.GetNamespace()+"/"+d.GetName(), "delegation is not supported yet", want)
 	case in.GetRedirect() != nil:
-		out.Redirect = r.redirect(p.dot("redirect"), in.GetRedirect())
+		out.Redirect = r.redirect(p.dot("redirect"), in.GetRedirect(), in.GetMatch())
 	case in.GetDirectResponse() != nil:
 		out.Direct = r.directResponse(p.dot("directResponse"), in.GetDirectResponse())
 	}

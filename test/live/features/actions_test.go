@@ -56,6 +56,8 @@ http:
   redirect: {authority: other.test, redirectCode: 308}
 - match: [{uri: {prefix: /scheme}}]
   redirect: {scheme: https, port: 8443, redirectCode: 302}
+- match: [{uri: {prefix: /shop/}}]
+  redirect: {authority: shop.test, prefixRewrite: /}
 `), func(t *testing.T, m *livemesh.Mesh) {
 		m.RequireNoProblems()
 		client := m.Client("client-v1")
@@ -67,6 +69,7 @@ http:
 			{"/uri?q=1", 301, "http://web/there?q=1"},
 			{"/authority/x", 308, "http://other.test/authority/x"},
 			{"/scheme", 302, "https://web:8443/scheme"},
+			{"/shop/books?q=1", 301, "http://shop.test/books?q=1"},
 		} {
 			a := client.Get("http://web" + c.path)
 			requireStatus(t, c.status, a)
