@@ -81,6 +81,7 @@ func (r *reader) trafficPolicy(p path, in *networking.TrafficPolicy) *model.Traf
 		Pool:    r.connectionPool(p.dot("connectionPool"), in.GetConnectionPool()),
 		Outlier: r.outlierDetection(p.dot("outlierDetection"), in.GetOutlierDetection()),
 		TLS:     r.clientTLS(p.dot("tls"), in.GetTls()),
+		Budget:  r.retryBudget(p.dot("retryBudget"), in.GetRetryBudget()),
 		Ports:   r.portPolicies(p.dot("portLevelSettings"), in.GetPortLevelSettings()),
 	})
 }

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"math"
 	"math/big"
 	"time"
 
@@ -147,10 +148,7 @@ func (r *reader) connectionPool(p path, in *networking.ConnectionPoolSettings) *
 	out.MaxConnectionDuration = r.duration(at.dot("maxConnectionDuration"), tcp.GetMaxConnectionDuration())
 	out.TCPIdleTimeout = r.durationOrZero(at.dot("idleTimeout"), tcp.GetIdleTimeout())
 	if tcp.GetIdleTimeout() != nil && out.TCPIdleTimeout == 0 && !r.hasErrorAbove(at.dot("idleTimeout")) {
-		r.warn(
-			at.dot("idleTimeout"), "0s",
-			"would switch the timeout off, which is not supported yet; the default is in force", "a duration, as 24h",
-		)
+		out.TCPIdleTimeout = model.Never
 	}
 	out.Keepalive = r.keepalive(at.dot("tcpKeepalive"), tcp.GetTcpKeepalive())
 	r.httpPool(p.dot("http"), in.GetHttp(), out)
@@ -169,6 +167,7 @@ func (r *reader) httpPool(p path, in *networking.ConnectionPoolSettings_HTTPSett
 	out.IdleTimeout = r.duration(p.dot("idleTimeout"), in.GetIdleTimeout())
 	out.MaxConcurrentStreams = r.nonNegative(p.dot("maxConcurrentStreams"), in.GetMaxConcurrentStreams())
 	out.UseClientProtocol = in.GetUseClientProtocol()
+	r.http2Keepalive(p.dot("http2KeepAlive"), in.GetHttp2KeepAlive(), out)
 	switch in.GetH2UpgradePolicy() {
 	case networking.ConnectionPoolSettings_HTTPSettings_DEFAULT:
 	case networking.ConnectionPoolSettings_HTTPSettings_DO_NOT_UPGRADE:
@@ -178,6 +177,55 @@ func (r *reader) httpPool(p path, in *networking.ConnectionPoolSettings_HTTPSett
 	default:
 		r.fail(p.dot("h2UpgradePolicy"), in.GetH2UpgradePolicy(), "is no policy", "DEFAULT, DO_NOT_UPGRADE or UPGRADE")
 	}
+}
+
+// http2Keepalive reads how connections are asked for signs of life. It needs both durations.
+func (r *reader) http2Keepalive(
+	p path, in *networking.ConnectionPoolSettings_HTTPSettings_ConnectionKeepalive, out *model.ConnectionPool,
+) {
+	if in == nil {
+		return
+	}
+	interval, timeout := r.duration(p.dot("interval"), in.GetInterval()), r.duration(p.dot("timeout"), in.GetTimeout())
+	for _, d := range []struct {
+		name  string
+		given bool
+	}{{"interval", in.GetInterval() != nil}, {"timeout", in.GetTimeout() != nil}} {
+		if !d.given {
+			r.fail(p.dot(d.name), nil, "is missing, so connections are not asked for signs of life", "a duration, as 10s")
+		}
+	}
+	if interval > 0 && timeout > 0 {
+		out.PingInterval, out.PingTimeout = interval, timeout
+	}
+}
+
+// retryBudget reads a limit of retries. A wrong one is left out: retries are not limited then.
+func (r *reader) retryBudget(p path, in *networking.TrafficPolicy_RetryBudget) *model.RetryBudget {
+	if in == nil {
+		return nil
+	}
+	start := r.mark()
+	out := &model.RetryBudget{
+		MinConcurrency: in.GetMinRetryConcurrency(),
+		Interval:       r.durationOrZero(p.dot("budgetInterval"), in.GetBudgetInterval()),
+	}
+	if in.GetPercent() != nil {
+		percent := in.GetPercent().GetValue()
+		perMillion := uint32(math.Round(min(max(percent, 0), 100) * 10_000))
+		out.PerMillion = &perMillion
+		switch {
+		case !(percent >= 0 && percent <= 100): // also what is no number
+			r.fail(p.dot("percent"), percent, "is no percentage; retries are not limited", "0 to 100")
+		case percent == 0:
+			r.warn(p.dot("percent"), percent, "leaves minRetryConcurrency retries (3 by default) at the same time",
+				"a percentage above 0, or retries: {attempts: 0} of the VirtualService to have none")
+		}
+	}
+	if r.failure(start, p) != "" {
+		return nil
+	}
+	return out
 }
 
 func (r *reader) keepalive(p path, in *networking.ConnectionPoolSettings_TCPSettings_TcpKeepalive) *model.Keepalive {

@@ -107,7 +107,9 @@ func policyFields(message string) (string, bool) {
 	case "Subset":
 		return "name labels traffic_policy", true
 	case "TrafficPolicy":
-		return "load_balancer connection_pool outlier_detection tls port_level_settings", true
+		return "load_balancer connection_pool outlier_detection tls port_level_settings retry_budget", true
+	case "TrafficPolicy.RetryBudget":
+		return "percent min_retry_concurrency budget_interval", true
 	case "TrafficPolicy.PortTrafficPolicy":
 		return "port load_balancer connection_pool outlier_detection tls", true
 	case "LoadBalancerSettings":
@@ -135,7 +137,9 @@ func policyFields(message string) (string, bool) {
 		return "probes time interval", true
 	case "ConnectionPoolSettings.HTTPSettings":
 		return "http1_max_pending_requests http2_max_requests max_requests_per_connection max_retries idle_timeout " +
-			"h2_upgrade_policy use_client_protocol max_concurrent_streams", true
+			"h2_upgrade_policy use_client_protocol max_concurrent_streams http2_keep_alive", true
+	case "ConnectionPoolSettings.HTTPSettings.ConnectionKeepalive":
+		return "interval timeout", true
 	case "OutlierDetection":
 		return "split_external_local_origin_errors consecutive_local_origin_failures consecutive_gateway_errors " +
 			"consecutive_5xx_errors interval base_ejection_time max_ejection_percent min_health_percent", true

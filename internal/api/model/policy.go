@@ -144,7 +144,17 @@ type TrafficPolicy struct {
 	Pool    *ConnectionPool
 	Outlier *OutlierDetection
 	TLS     *ClientTLS
+	Budget  *RetryBudget // holds for all ports; nil within a PortPolicy
 	Ports   []PortPolicy // sorted by port; nil within a PortPolicy
+}
+
+// RetryBudget limits parallel retries by the requests that there are, in place of
+// ConnectionPool.MaxRetries (DestinationRule.trafficPolicy.retryBudget). A nil PerMillion is Envoy's
+// default of 20 %, a MinConcurrency of 0 its 3.
+type RetryBudget struct {
+	PerMillion     *uint32
+	MinConcurrency uint32
+	Interval       time.Duration // 0 counts only requests that are open
 }
 
 // PortPolicy is the policy of one service port.
@@ -192,7 +202,7 @@ type ConnectionPool struct {
 	MaxConnections        uint32
 	ConnectTimeout        time.Duration
 	MaxConnectionDuration time.Duration
-	TCPIdleTimeout        time.Duration
+	TCPIdleTimeout        time.Duration // Never switches it off
 	Keepalive             *Keepalive
 
 	HTTP1MaxPending      uint32
@@ -201,10 +211,17 @@ type ConnectionPool struct {
 	MaxRetries           uint32
 	IdleTimeout          time.Duration
 	MaxConcurrentStreams uint32
-	UpgradeHTTP2         bool // h2UpgradePolicy UPGRADE
-	KeepHTTP1            bool // h2UpgradePolicy DO_NOT_UPGRADE
-	UseClientProtocol    bool
+	// PingInterval is how often HTTP/2 connections are asked for a sign of life, 0 for never, and
+	// PingTimeout how long they have for it.
+	PingInterval, PingTimeout time.Duration
+
+	UpgradeHTTP2      bool // h2UpgradePolicy UPGRADE
+	KeepHTTP1         bool // h2UpgradePolicy DO_NOT_UPGRADE
+	UseClientProtocol bool
 }
+
+// Never stands for a timeout that is switched off, where 0 leaves a default.
+const Never time.Duration = -1
 
 // Keepalive is TCP keep-alive; 0 leaves the system's default.
 type Keepalive struct {

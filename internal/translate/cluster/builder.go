@@ -99,6 +99,24 @@ func (b *builder) protocol(p model.Protocol, policy *model.ConnectionPool) {
 	case p == model.Auto:
 		b.followClient()
 	}
+	b.ping(&pool)
+}
+
+// ping asks connections of HTTP/2 for signs of life.
+func (b *builder) ping(pool *model.ConnectionPool) {
+	if pool.PingInterval == 0 {
+		return
+	}
+	for _, h2 := range []*corev3.Http2ProtocolOptions{
+		b.options.GetExplicitHttpConfig().GetHttp2ProtocolOptions(),
+		b.options.GetUseDownstreamProtocolConfig().GetHttp2ProtocolOptions(),
+	} {
+		if h2 != nil {
+			h2.ConnectionKeepalive = &corev3.KeepaliveSettings{
+				Interval: pb.Duration(pool.PingInterval), Timeout: pb.Duration(pool.PingTimeout),
+			}
+		}
+	}
 }
 
 func (b *builder) http2(maxStreams uint32) {

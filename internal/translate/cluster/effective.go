@@ -25,7 +25,11 @@ func Effective(policy, subset, backend *model.TrafficPolicy, port uint16) model.
 func clientPolicy(policy, subset *model.TrafficPolicy, port uint16) model.TrafficPolicy {
 	merged, _ := forPort(policy, port)
 	over, whole := forPort(subset, port)
+	if over.Budget != nil {
+		merged.Budget = over.Budget
+	}
 	if whole {
+		over.Budget = merged.Budget // settings for a port have none
 		return over
 	}
 	if over.LB != nil {
@@ -49,7 +53,7 @@ func forPort(p *model.TrafficPolicy, port uint16) (model.TrafficPolicy, bool) {
 	if p == nil {
 		return model.TrafficPolicy{}, false
 	}
-	own := p.Ports
+	own, budget := p.Ports, p.Budget
 	whole := false
 	for _, pp := range own {
 		if pp.Port == port && pp.Policy != nil {
@@ -57,5 +61,5 @@ func forPort(p *model.TrafficPolicy, port uint16) (model.TrafficPolicy, bool) {
 			break
 		}
 	}
-	return model.TrafficPolicy{LB: p.LB, Pool: p.Pool, Outlier: p.Outlier, TLS: p.TLS}, whole
+	return model.TrafficPolicy{LB: p.LB, Pool: p.Pool, Outlier: p.Outlier, TLS: p.TLS, Budget: budget}, whole
 }

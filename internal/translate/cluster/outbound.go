@@ -32,6 +32,7 @@ func Outbound(in OutboundInput) *clusterv3.Cluster {
 	b.protocol(in.spoken(), upgraded(policy.Pool, in.UpgradeHTTP2))
 	b.keepCase(in.KeepsCase)
 	b.pool(policy.Pool)
+	b.retryBudget(policy.Budget)
 	b.outlier(policy.Outlier)
 	if !b.discover(in, policy.LB) {
 		return b.closed()

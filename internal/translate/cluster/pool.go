@@ -1,11 +1,13 @@
 package cluster
 
 import (
+	"cmp"
 	"math"
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
@@ -32,8 +34,8 @@ func (b *builder) pool(p *model.ConnectionPool) {
 	}
 	// The HTTP idle timeout is the more specific one; either holds for all of the cluster's
 	// connections.
-	if idle := firstSet(p.IdleTimeout, p.TCPIdleTimeout); idle > 0 {
-		b.common().IdleTimeout = pb.Duration(idle)
+	if idle := cmp.Or(p.IdleTimeout, p.TCPIdleTimeout); idle != 0 {
+		b.common().IdleTimeout = pb.Duration(max(idle, 0)) // Envoy takes 0 for never
 	}
 	if p.MaxConnectionDuration > 0 {
 		b.common().MaxConnectionDuration = pb.Duration(p.MaxConnectionDuration)
@@ -43,20 +45,28 @@ func (b *builder) pool(p *model.ConnectionPool) {
 	}
 }
 
+// retryBudget limits retries by the requests that there are, in place of the limit of the pool.
+func (b *builder) retryBudget(in *model.RetryBudget) {
+	if in == nil {
+		return
+	}
+	budget := &clusterv3.CircuitBreakers_Thresholds_RetryBudget{
+		MinRetryConcurrency: pb.OptionalUint32(in.MinConcurrency),
+	}
+	if in.PerMillion != nil {
+		budget.BudgetPercent = &typev3.Percent{Value: float64(*in.PerMillion) / 10_000}
+	}
+	if in.Interval > 0 {
+		budget.BudgetInterval = pb.Duration(in.Interval)
+	}
+	b.cluster.GetCircuitBreakers().GetThresholds()[0].RetryBudget = budget
+}
+
 func limit(n uint32) *wrapperspb.UInt32Value {
 	if n == 0 {
 		n = math.MaxUint32
 	}
 	return wrapperspb.UInt32(n)
-}
-
-func firstSet(durations ...time.Duration) time.Duration {
-	for _, d := range durations {
-		if d > 0 {
-			return d
-		}
-	}
-	return 0
 }
 
 func keepalive(k *model.Keepalive) *corev3.TcpKeepalive {

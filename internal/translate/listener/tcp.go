@@ -131,11 +131,10 @@ func (c *Chain) proxy(listener string, common builder) *tcpv3.TcpProxy {
 	p := &tcpv3.TcpProxy{}
 	common.logConnections(p)
 	c.target(p, listener)
-	idle := common.IdleTimeout
-	if c.IdleTimeout > 0 {
-		idle = c.IdleTimeout
+	p.IdleTimeout = pb.OptionalDuration(max(common.IdleTimeout, 0))
+	if c.IdleTimeout != 0 {
+		p.IdleTimeout = pb.Duration(max(c.IdleTimeout, 0)) // Envoy takes 0 for never
 	}
-	p.IdleTimeout = pb.OptionalDuration(max(idle, 0))
 	p.MaxDownstreamConnectionDuration = pb.OptionalDuration(max(c.MaxDuration, 0))
 	if c.HashSource {
 		p.HashPolicy = []*typev3.HashPolicy{{PolicySpecifier: &typev3.HashPolicy_SourceIp_{
