@@ -95,11 +95,12 @@ func prefersClose(keys ...string) *model.LocalityLB {
 // noteVaried brings the varied assignments up to date. rekeyed reports that they depend on other
 // labels than before.
 func (c *class) noteVaried(e *edits) (rekeyed bool) {
-	if len(e.varied) > 0 {
+	for name, v := range e.varied {
+		if v == nil && c.varied[name] == nil {
+			continue
+		}
 		own(c, borrowedVaried, &c.varied)
 		own(c, borrowedLabelUses, &c.labelUses)
-	}
-	for name, v := range e.varied {
 		c.countLabels(c.varied[name], -1)
 		c.countLabels(v, 1)
 		if v == nil {

@@ -192,7 +192,8 @@ func (r *reader) http2Keepalive(
 		given bool
 	}{{"interval", in.GetInterval() != nil}, {"timeout", in.GetTimeout() != nil}} {
 		if !d.given {
-			r.fail(p.dot(d.name), nil, "is missing, so connections are not asked for signs of life", "a duration, as 10s")
+			r.fail(p.dot(d.name), nil, "is missing, so connections are not asked for signs of life",
+				"a duration, as 10s")
 		}
 	}
 	if interval > 0 && timeout > 0 {

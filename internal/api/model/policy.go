@@ -149,8 +149,8 @@ type TrafficPolicy struct {
 }
 
 // RetryBudget limits parallel retries by the requests that there are, in place of
-// ConnectionPool.MaxRetries (DestinationRule.trafficPolicy.retryBudget). A nil PerMillion is Envoy's
-// default of 20 %, a MinConcurrency of 0 its 3.
+// ConnectionPool.MaxRetries (DestinationRule.trafficPolicy.retryBudget). A nil PerMillion is
+// Envoy's default of 20 %, a MinConcurrency of 0 its 3.
 type RetryBudget struct {
 	PerMillion     *uint32
 	MinConcurrency uint32

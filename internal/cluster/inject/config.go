@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -139,7 +140,7 @@ func (i *Injector) parseTemplates() error {
 	maps.Copy(texts, i.Templates)
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		parsed, err := gotemplate.Parse(name, texts[name], functions())
+		parsed, err := gotemplate.Parse(name, texts[name], functions(), reflect.TypeFor[templateData]())
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%s: templates: %w", ConfigKey, err))
 		}

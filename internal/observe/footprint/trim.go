@@ -23,7 +23,7 @@ type mapping struct {
 	start, end uintptr
 	file       string
 	writable   bool
-	anonymous  uint64 // kB that are no longer those of the file
+	anonymous  uint64 // kB that are no longer those of the file, in memory and swapped out
 }
 
 // droppable reports whether the pages of a mapping are all in the file: nobody may write them, and
@@ -39,12 +39,15 @@ func mappings(smaps io.Reader) ([]mapping, error) {
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
 		switch {
-		case len(fields) >= 2 && fields[0] == "Anonymous:":
+		case len(fields) >= 2 && (fields[0] == "Anonymous:" || fields[0] == "Swap:"):
 			kB, err := strconv.ParseUint(fields[1], 10, 64)
 			if err != nil || len(all) == 0 {
 				continue
 			}
-			all[len(all)-1].anonymous = kB
+			if fields[0] == "Anonymous:" {
+				all[len(all)-1].anonymous = 0
+			}
+			all[len(all)-1].anonymous += kB
 		case len(fields) >= 6 && len(fields[1]) == 4:
 			from, to, _ := strings.Cut(fields[0], "-")
 			start, err := strconv.ParseUint(from, 16, 64)

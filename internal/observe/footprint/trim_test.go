@@ -19,6 +19,9 @@ Anonymous:             4 kB
 00e0a000-00e9a000 rw-p 00a0a000 fe:00 1088                   /usr/local/bin/lateen-agent
 Anonymous:             0 kB
 00e9a000-00eaa000 r--p 00a0a000 fe:00 1088                   /usr/local/bin/lateen-agent
+00eaa000-00eba000 r--p 00a1a000 fe:00 1088                   /usr/local/bin/lateen-agent
+Anonymous:             0 kB
+Swap:                  8 kB
 c000000000-c000400000 rw-p 00000000 00:00 0
 Anonymous:           512 kB
 7f0000000000-7f0000001000 r-xp 00000000 fe:00 2              /usr/lib/libc with space.so
@@ -37,7 +40,7 @@ func TestOnlyUnchangedPagesOfTheProgramAreDropped(t *testing.T) {
 		}
 	}
 	require.Equal(t, []uintptr{0x400000}, dropped)
-	require.Equal(t, "/usr/lib/libc with space.so", all[4].file)
+	require.Equal(t, "/usr/lib/libc with space.so", all[5].file)
 }
 
 func TestTrimMakesTheProcessSmaller(t *testing.T) {

@@ -5,35 +5,39 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"regexp/syntax"
 	"slices"
 	"strings"
 )
 
 // The bounds of arguments.
 const (
-	// maxPattern is the length of a regular expression. Searching takes its product with that of
-	// the text.
-	maxPattern = 1000
 	// maxProduct is that of the sizes of arguments, where a result can be as large, or takes as
 	// long.
 	maxProduct = 64 * maxOutput
 	// maxCount is how many numbers a function counts.
 	maxCount = maxOutput / 8
+	// maxPattern is the length of a regular expression. Searching takes the product of the length
+	// of the program that it is compiled to and that of the text.
+	maxPattern = 1000
 )
 
+var errTooLarge = fmt.Errorf("the value has more than %d bytes, or %d levels", maxOutput, maxDepth)
+
 // multiplying are functions whose result can be as large as the product of their arguments: of the
-// lengths of texts and lists, and of numbers.
-var multiplying = []string{"repeat", "indent", "nindent", "replace", "wrap", "wrapWith", "join"}
+// lengths of texts and lists, and of numbers. comparing are those that compare all elements of a
+// list with each other.
+var (
+	multiplying = []string{"repeat", "indent", "nindent", "replace", "wrap", "wrapWith", "join"}
+	comparing   = []string{"uniq", "mustUniq", "without", "mustWithout"}
+)
 
-// counting are functions that make a list of numbers.
-var counting = []string{"until", "untilStep", "seq"}
-
-// bounded returns the functions as they are within bounds: with results of limited size, and
-// arguments from which no larger one can come meanwhile.
-func bounded(all Funcs) Funcs {
+// bounded returns the functions as they are within bounds: with arguments and results of limited
+// size, and arguments from which no larger one can come meanwhile.
+func (e *execution) bounded(all Funcs) Funcs {
 	out := Funcs{}
 	for name, f := range all {
-		out[name] = limited(reflect.ValueOf(f), boundOf(name))
+		out[name] = e.limited(reflect.ValueOf(f), boundOf(name))
 	}
 	return out
 }
@@ -41,50 +45,105 @@ func bounded(all Funcs) Funcs {
 // boundOf returns the check of a function's arguments.
 func boundOf(name string) func(args []reflect.Value) error {
 	switch {
+	case name == "regexQuoteMeta":
 	case strings.Contains(strings.ToLower(name), "regex"):
-		return func(args []reflect.Value) error {
-			if args[0].Len() > maxPattern {
-				return fmt.Errorf("the pattern has more than %d characters", maxPattern)
-			}
-			return below(args, maxProduct)
-		}
+		return searches
 	case slices.Contains(multiplying, name):
-		return func(args []reflect.Value) error { return below(args, maxProduct) }
-	case slices.Contains(counting, name):
-		return func(args []reflect.Value) error { return below(args, maxCount) }
+		return multiply
+	case slices.Contains(comparing, name):
+		return compare
+	case name == "until", name == "untilStep", name == "seq":
+		return counts
 	}
 	return func([]reflect.Value) error { return nil }
 }
 
-// below reports an error if the sizes of arguments multiply to more than a limit.
-func below(args []reflect.Value, limit float64) error {
+var errArguments = errors.New("the arguments are too large")
+
+// searches bounds what it takes to search a text for a pattern.
+func searches(args []reflect.Value) error {
+	pattern := args[0].String()
+	if len(pattern) > maxPattern {
+		return fmt.Errorf("the pattern has more than %d characters", maxPattern)
+	}
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil //nolint:nilerr // the function says so
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return nil //nolint:nilerr // as above
+	}
+	total := float64(len(program.Inst))
+	for _, v := range args[1:] {
+		if v.Kind() == reflect.String { // the text, and what stands in for what is found
+			total *= float64(v.Len() + 1)
+		}
+	}
+	if total > maxProduct {
+		return errArguments
+	}
+	return nil
+}
+
+// multiply bounds the product of arguments.
+func multiply(args []reflect.Value) error {
 	total := 1.0
 	for _, v := range args {
-		for v.Kind() == reflect.Interface {
+		for v.Kind() == reflect.Interface && !v.IsNil() {
 			v = v.Elem()
 		}
 		switch {
-		case !v.IsValid():
 		case v.CanInt():
 			total *= math.Abs(float64(v.Int())) + 1
 		case v.Kind() == reflect.String:
 			total *= float64(v.Len() + 1)
-		case v.Type().Elem().Kind() == reflect.Int: // the numbers that untilStep and seq are given
-			for i := range v.Len() {
-				total *= math.Abs(float64(v.Index(i).Int())) + 1
-			}
 		default:
 			total *= float64(size(v, maxOutput, 0))
 		}
 	}
-	if total > limit {
-		return errors.New("the arguments are too large")
+	if total > maxProduct {
+		return errArguments
+	}
+	return nil
+}
+
+// compare bounds the square of a list's length.
+func compare(args []reflect.Value) error {
+	list := args[0]
+	for list.Kind() == reflect.Interface && !list.IsNil() {
+		list = list.Elem()
+	}
+	if k := list.Kind(); (k == reflect.Slice || k == reflect.Array) && list.Len() > 1000 {
+		return errArguments
+	}
+	return nil
+}
+
+// counts bounds how many numbers lie between the arguments: where to begin and to end, and a step.
+func counts(args []reflect.Value) error {
+	var n []float64
+	for _, v := range args {
+		switch {
+		case v.CanInt():
+			n = append(n, float64(v.Int()))
+		case v.Kind() == reflect.Slice:
+			for i := range v.Len() {
+				n = append(n, float64(v.Index(i).Int()))
+			}
+		}
+	}
+	if len(n) == 1 {
+		n = append(n, 0) // until counts from there
+	}
+	if len(n) > 0 && slices.Max(n)-slices.Min(n) > maxCount {
+		return errArguments
 	}
 	return nil
 }
 
 // limited returns a function of the same arguments that checks them and its result.
-func limited(f reflect.Value, check func([]reflect.Value) error) any {
+func (e *execution) limited(f reflect.Value, check func([]reflect.Value) error) any {
 	t := f.Type()
 	in := make([]reflect.Type, t.NumIn())
 	for i := range in {
@@ -94,30 +153,39 @@ func limited(f reflect.Value, check func([]reflect.Value) error) any {
 	if t.IsVariadic() {
 		call = f.CallSlice
 	}
-	failure := reflect.TypeFor[error]()
 	result := func(value reflect.Value, err error) []reflect.Value {
 		return []reflect.Value{value, reflect.ValueOf(&err).Elem()}
 	}
-	return reflect.MakeFunc(reflect.FuncOf(in, []reflect.Type{t.Out(0), failure}, t.IsVariadic()),
+	return reflect.MakeFunc(reflect.FuncOf(in, []reflect.Type{t.Out(0), reflect.TypeFor[error]()}, t.IsVariadic()),
 		func(args []reflect.Value) []reflect.Value {
-			if err := check(args); err != nil {
+			taken := 0
+			for _, v := range args {
+				taken += size(v, maxArguments, 0)
+			}
+			err := errArguments
+			if taken <= maxArguments {
+				err = errors.Join(check(args), e.take(taken))
+			}
+			if err != nil {
 				return result(reflect.Zero(t.Out(0)), err)
 			}
 			made := call(args)
 			if len(made) == 2 && !made[1].IsNil() {
 				return made
 			}
-			if size(made[0], maxOutput, 0) > maxOutput {
-				return result(made[0],
-					fmt.Errorf("the result has more than %d bytes, or %d levels", maxOutput, maxDepth))
+			n := size(made[0], maxOutput, 0)
+			if n > maxOutput {
+				return result(made[0], errTooLarge)
 			}
-			return result(made[0], nil)
+			return result(made[0], e.take(n))
 		}).Interface()
 }
 
-// size returns about how many bytes a value has, and stops counting above a limit. A value may hold
-// another many times, and itself: what has too many levels counts as too large. Structs count
-// nothing, since templates cannot make any.
+// maxArguments is the size of all arguments of one call.
+const maxArguments = 4 * maxOutput
+
+// size returns about how many bytes a value has as text, and stops counting above a limit. A value
+// may hold another many times, and itself: what has too many levels counts as too large.
 func size(v reflect.Value, limit, depth int) int {
 	const each = 8
 	n := each
@@ -127,7 +195,7 @@ func size(v reflect.Value, limit, depth int) int {
 	switch v.Kind() {
 	case reflect.Interface, reflect.Pointer:
 		if !v.IsNil() {
-			n += size(v.Elem(), limit-n, depth)
+			n += size(v.Elem(), limit-n, depth+1)
 		}
 	case reflect.String:
 		n += v.Len()
@@ -141,6 +209,10 @@ func size(v reflect.Value, limit, depth int) int {
 	case reflect.Map:
 		for entries := v.MapRange(); n <= limit && entries.Next(); {
 			n += size(entries.Key(), limit-n, depth+1) + size(entries.Value(), limit-n, depth+1)
+		}
+	case reflect.Struct:
+		for i := 0; i < v.NumField() && n <= limit; i++ {
+			n += size(v.Field(i), limit-n, depth+1)
 		}
 	}
 	return n

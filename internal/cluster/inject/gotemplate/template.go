@@ -5,15 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"text/template"
 	"time"
 )
 
 // The bounds of one evaluation.
 const (
-	maxSteps  = 200_000 // bodies of ranges and templates
-	maxOutput = 1 << 20 // bytes, also of what one function returns
-	maxDepth  = 100     // templates within templates, values within values
+	maxText   = 256 << 10 // bytes of a template: reading it takes memory for each block within another
+	maxSteps  = 200_000   // bodies of ranges and templates
+	maxOutput = 1 << 20   // bytes, also of what one function returns
+	maxDepth  = 100       // templates, blocks and values within each other
+	maxWork   = 256 << 20 // bytes that go into functions and come out of them
 	maxTime   = 10 * time.Second
 )
 
@@ -22,21 +25,31 @@ const (
 type Funcs = template.FuncMap
 
 // Template is a parsed template with those that it defines. It is safe for concurrent use.
-type Template struct{ parsed *template.Template }
+type Template struct {
+	parsed *template.Template
+	called Funcs // those that it calls, without bounds
+}
 
-// Parse reads a template, which may call the functions of Library and further ones. The error names
-// the line.
-func Parse(name, text string, further Funcs) (*Template, error) {
+// Parse reads a template, which may call the functions of Library and further ones, and sees data
+// of a type. The error names the line.
+func Parse(name, text string, further Funcs, data reflect.Type) (*Template, error) {
+	if len(text) > maxText {
+		return nil, fmt.Errorf("template: %s: has %d bytes; want at most %d", name, len(text), maxText)
+	}
 	all := Library()
 	maps.Copy(all, further)
-	parsed, err := template.New(name).Funcs(bounded(all)).Parse(text)
+	parsed, err := template.New(name).Funcs(all).Parse(text)
 	if err != nil {
 		return nil, err
 	}
+	c := counter{methods: methodsOf(data), called: map[string]bool{}}
 	for _, t := range parsed.Templates() {
-		countBodies(t.Tree)
+		if err := c.template(t.Tree); err != nil {
+			return nil, fmt.Errorf("template: %w", err)
+		}
 	}
-	return &Template{parsed}, nil
+	maps.DeleteFunc(all, func(name string, _ any) bool { return !c.called[name] })
+	return &Template{parsed, all}, nil
 }
 
 // Execute returns what the template makes of data.
@@ -51,7 +64,7 @@ func (t *Template) Execute(data any) (out []byte, err error) {
 		return nil, err
 	}
 	e := &execution{end: time.Now().Add(maxTime)}
-	if err := own.Funcs(e.functions()).Execute(e, data); err != nil {
+	if err := own.Funcs(e.bounded(t.called)).Funcs(e.functions()).Execute(e, data); err != nil {
 		return nil, err
 	}
 	return e.out.Bytes(), nil
@@ -61,6 +74,7 @@ func (t *Template) Execute(data any) (out []byte, err error) {
 type execution struct {
 	out          bytes.Buffer
 	steps, depth int
+	work         int
 	end          time.Time
 }
 
@@ -70,21 +84,19 @@ const (
 	stepName  = "lateen_step"
 	enterName = "lateen_enter"
 	leaveName = "lateen_leave"
+	printName = "lateen_print"
 )
 
-// functions are those that countBodies calls.
+// functions are those that counter has called.
 func (e *execution) functions() Funcs {
-	return Funcs{stepName: e.step, enterName: e.enter, leaveName: e.leave}
+	return Funcs{stepName: e.step, enterName: e.enter, leaveName: e.leave, printName: e.print}
 }
 
 func (e *execution) step() (string, error) {
 	if e.steps++; e.steps > maxSteps {
 		return "", fmt.Errorf("evaluation takes more than %d steps", maxSteps)
 	}
-	if time.Now().After(e.end) {
-		return "", fmt.Errorf("evaluation takes more than %v", maxTime)
-	}
-	return "", nil
+	return "", e.take(0)
 }
 
 func (e *execution) enter() (string, error) {
@@ -97,6 +109,26 @@ func (e *execution) enter() (string, error) {
 func (e *execution) leave() string {
 	e.depth--
 	return ""
+}
+
+// print returns what an action is to print, unless it is too large: text/template makes all of its
+// text before it writes any.
+func (e *execution) print(value reflect.Value) (reflect.Value, error) {
+	if n := size(value, maxOutput, 0); n > maxOutput {
+		return value, errTooLarge
+	}
+	return value, nil
+}
+
+// take counts bytes that functions work on, and the time.
+func (e *execution) take(bytes int) error {
+	if e.work += bytes; e.work > maxWork {
+		return fmt.Errorf("functions get and make more than %d MiB", maxWork>>20)
+	}
+	if time.Now().After(e.end) {
+		return fmt.Errorf("evaluation takes more than %v", maxTime)
+	}
+	return nil
 }
 
 // Write implements io.Writer.

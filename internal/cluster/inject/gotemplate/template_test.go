@@ -1,6 +1,8 @@
 package gotemplate_test
 
 import (
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -96,20 +98,45 @@ func TestEvaluationIsBounded(t *testing.T) {
 		"steps":         `{{ untilStep 0 1000000000 1 }}`,
 		"sequences":     `{{ seq 1 1000000000 }}`,
 		"no depth":      `{{ define "a" }}{{ range until 1 }}{{ template "a" }}{{ end }}{{ end }}{{ template "a" }}`,
-		"growing sets":  `{{ $d := dict "a" 1 }}{{ range until 100 }}{{ $_ := set $d (print .) $d }}{{ end }}`,
+		"escaping":      `{{ $x := "x" }}{{ range until 40 }}{{ $x = html $x $x }}{{ end }}`,
+		"indexes":       `{{ printf (repeat 100000 "%[1]s") (repeat 1000000 "x") }}`,
+		"merged cycles": `{{ $d := dict "a" (dict) }}{{ range until 200 }}` +
+			`{{ $_ := merge $d (dict "a" $d) (dict "a" $d) }}{{ end }}`,
+		"comparing":   `{{ uniq (until 100000) }}`,
+		"many states": `{{ regexMatch (print (repeat 99 "(x?){100}") "y") (repeat 67000 "x") }}`,
+		"copies":      `{{ $l := list . }}{{ range until 15 }}{{ $l = concat $l $l }}{{ end }}{{ toJson $l }}`,
+		"much kept": `{{ $l := fromYaml (print "[" (repeat 20000 "{},") "{}]") }}` +
+			`{{ range $l }}{{ $_ := set . "a" (repeat 1000000 "x") }}{{ end }}`,
+		"growing sets": `{{ $d := dict "a" 1 }}{{ range until 100 }}{{ $_ := set $d (print .) $d }}{{ end }}`,
 	} {
-		parsed, err := gotemplate.Parse("main", text, nil)
+		parsed, err := gotemplate.Parse("main", text, nil, reflect.TypeOf(data()))
 		require.NoError(t, err, name)
 		done := cost.Bound(t, 256<<20)
-		_, err = parsed.Execute(nil)
+		_, err = parsed.Execute(data())
 		done()
 		require.Error(t, err, name)
 	}
 }
 
+// TestWhatCannotBeBoundedIsRefused: methods that change what they are called on, blocks that are
+// nested deeper than the stack bears, and long texts.
+func TestWhatCannotBeBoundedIsRefused(t *testing.T) {
+	for want, text := range map[string]string{
+		"calls the method Unmarshal":     `{{ $_ := .Spec.Unmarshal .Spec.Marshal }}`,
+		"calls the method ProtoReflect":  `{{ with .Config }}{{ (.ProtoReflect).Clear }}{{ end }}`,
+		"calls the method SetLabels":     `{{ $m := .Meta }}{{ $_ := $m.SetLabels (dict) }}`,
+		"more than 100 blocks":           strings.Repeat(`{{ if 1 }}`, 200) + strings.Repeat(`{{ end }}`, 200),
+		"more than 100 parentheses":      `{{ ` + strings.Repeat(`(`, 200) + `1` + strings.Repeat(`)`, 200) + ` }}`,
+		"has 300000 bytes; want at most": strings.Repeat("x", 300_000),
+	} {
+		_, err := gotemplate.Parse("main", text, nil, reflect.TypeOf(data()))
+		require.ErrorContains(t, err, want)
+	}
+}
+
 // TestCountersCannotBeCalled: what counts is no function of templates.
 func TestCountersCannotBeCalled(t *testing.T) {
-	_, err := gotemplate.Parse("t", `{{ lateen_leave }}`, nil)
+	_, err := gotemplate.Parse("t", `{{ lateen_leave }}`, nil, nil)
 	require.ErrorContains(t, err, `function "lateen_leave" not defined`)
 }
 
@@ -120,7 +147,7 @@ func TestDependsOnArgumentsAlone(t *testing.T) {
 		"now", "env", "expandenv", "getHostByName", "randAlphaNum", "uuidv4", "genCA", "genPrivateKey", "bcrypt",
 		"shuffle",
 	} {
-		_, err := gotemplate.Parse("t", "{{ "+name+" }}", nil)
+		_, err := gotemplate.Parse("t", "{{ "+name+" }}", nil, nil)
 		require.ErrorContains(t, err, "not defined", name)
 	}
 }
@@ -128,14 +155,16 @@ func TestDependsOnArgumentsAlone(t *testing.T) {
 // TestCountingChangesNoOutput: bodies that count make the output that they made.
 func TestCountingChangesNoOutput(t *testing.T) {
 	for text, want := range map[string]string{
-		`{{ range until 3 }}{{ . }}{{ else }}none{{ end }}`:                                           "012",
-		`{{ range .Spec.Containers }}{{ if eq .Name "two" }}{{ break }}{{ end }}{{ .Name }}{{ end }}`: "one",
-		`{{ define "t" }}<{{ . }}>{{ end }}{{ template "t" .N }}{{ template "t" 4 }}`:                 "<3><4>",
-		`{{ with .Empty }}x{{ else }}y{{ end }}{{ $x := 1 }}{{ if .N }}{{ $x = 2 }}{{ end }}{{ $x }}`: "y2",
-		`{{ .Config.GetStatusPort }} {{ .Config.GetTracing.GetTlsSettings }}`:                         "15020 <nil>",
-		`{{ snakecase "FirstName" }} {{ semverCompare ">=1.2" "1.3.0" }} {{ plural "one" "many" 2 }}`: "first_name true many",
+		`{{ range until 3 }}{{ . }}{{ else }}none{{ end }}`:                                                           "012",
+		`{{ range .Spec.Containers }}{{ if eq .Name "two" }}{{ break }}{{ end }}{{ .Name }}{{ end }}`:                 "one",
+		`{{ define "t" }}<{{ . }}>{{ end }}{{ template "t" .N }}{{ template "t" 4 }}`:                                 "<3><4>",
+		`{{ with .Empty }}x{{ else }}y{{ end }}{{ $x := 1 }}{{ if .N }}{{ $x = 2 }}{{ end }}{{ $x }}`:                 "y2",
+		`{{ printf "a.%s.svc:15012 *" .Meta.Name }} {{ until 11 | join "," }} {{ join "," 1.5 }}`:                     "a.web.svc:15012 * 0,1,2,3,4,5,6,7,8,9,10 1.5",
+		`{{ untilStep 8000 8003 1 }} {{ seq 1000 1002 }} {{ dict "b" 1 "a" 2 | keys | join "," }} {{ .Values.none }}`: "[8000 8001 8002] 1000 1001 1002 a,b <no value>",
+		`{{ .Config.GetStatusPort }} {{ .Config.GetTracing.GetTlsSettings }}`:                                         "15020 <nil>",
+		`{{ snakecase "FirstName" }} {{ semverCompare ">=1.2" "1.3.0" }} {{ plural "one" "many" 2 }}`:                 "first_name true many",
 	} {
-		parsed, err := gotemplate.Parse("main", text, nil)
+		parsed, err := gotemplate.Parse("main", text, nil, reflect.TypeOf(data()))
 		require.NoError(t, err, text)
 		got, err := parsed.Execute(data())
 		require.NoError(t, err, text)
@@ -144,15 +173,15 @@ func TestCountingChangesNoOutput(t *testing.T) {
 }
 
 func TestErrorsNameThePlace(t *testing.T) {
-	parsed, err := gotemplate.Parse("sidecar", "a: 1\nb: {{ .Values.global.hub.at }}\n", nil)
+	parsed, err := gotemplate.Parse("sidecar", "a: 1\nb: {{ .Values.global.hub.at }}\n", nil, reflect.TypeOf(data()))
 	require.NoError(t, err)
 	_, err = parsed.Execute(data())
 	require.ErrorContains(t, err, "sidecar:2:13")
 	require.ErrorContains(t, err, "<.Values.global.hub.at>")
-	_, err = gotemplate.Parse("sidecar", "a\n{{ env \"HOME\" }}", nil)
+	_, err = gotemplate.Parse("sidecar", "a\n{{ env \"HOME\" }}", nil, nil)
 	require.ErrorContains(t, err, `sidecar:2: function "env" not defined`)
 	parsed, err = gotemplate.Parse("sidecar",
-		"a: 1\n{{ range until 1000 }}{{ range until 1000 }}x{{ end }}{{ end }}", nil)
+		"a: 1\n{{ range until 1000 }}{{ range until 1000 }}x{{ end }}{{ end }}", nil, nil)
 	require.NoError(t, err)
 	_, err = parsed.Execute(nil)
 	require.ErrorContains(t, err, "sidecar:2:")
@@ -165,7 +194,7 @@ func FuzzTemplate(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		parsed, err := gotemplate.Parse("main", text, nil)
+		parsed, err := gotemplate.Parse("main", text, nil, reflect.TypeOf(data()))
 		if err != nil {
 			return
 		}
