@@ -29,7 +29,7 @@ const Tags = "grpcnotrace"
 func Build(dir string, flags ...string) (string, error) { return build(dir, "lateen-discovery", flags) }
 
 // BuildCommands builds lateen, which people run, and returns its path.
-func BuildCommands(dir string) (string, error) { return build(dir, "lateen", nil) }
+func BuildCommands(dir string, flags ...string) (string, error) { return build(dir, "lateen", flags) }
 
 // BuildInstaller builds what `lateen manifest` and its like run, beside the binary in dir.
 func BuildInstaller(dir string) error {

@@ -33,7 +33,7 @@ func TestTheBooksPerformanceTest(t *testing.T) {
 	require.NoError(t, err)
 	port := regexp.MustCompile(`\d+$`).FindString(catalog.URL)
 	command := func(args ...string) *exec.Cmd {
-		return exec.Command(binary, append([]string{
+		return exec.Command(commands, append([]string{
 			"perf", "control-plane", "--kubeconfig", m.api.Kubeconfig(), "--monitoring-address", m.lateen.Monitoring,
 			"--namespace", namespace, "--gateway", g.at(8080), "--gateway-port", "8080",
 			"--gateway-selector", "app=edge-gateway", "--target-port", port, "--settle", "500ms",

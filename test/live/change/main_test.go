@@ -27,7 +27,7 @@ func build(dir string) (string, error) {
 	if path := os.Getenv("LATEEN_BINARY"); path != "" {
 		return filepath.Abs(path)
 	}
-	return lateenserve.Build(dir, lateenserve.AsTests()...)
+	return lateenserve.BuildCommands(dir, lateenserve.AsTests()...)
 }
 
 // envoy is the Envoy of the variable LATEEN_ENVOY, or .tools/envoy of the checkout. Without one the
