@@ -27,7 +27,6 @@ import (
 	"github.com/lateen-mesh/lateen/internal/admin/page"
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
-	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
@@ -120,7 +119,7 @@ func reviews(t *testing.T) serve.Client {
 func TestSyncedWithoutAResponse(t *testing.T) {
 	c := reviews(t)
 	c.Types[resource.Route] = session.TypeStatus{Subscribed: true, Settled: true, Resources: 1}
-	handler := admin.NewHandler(admin.Options{Fleet: fleet{c}, Mesh: meshOf(nil)})
+	handler := admin.NewHandler(admin.Options{Fleet: fleet{c}, Mesh: admin.MeshOf(nil)})
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodGet, "http://localhost/debug/syncz", nil)
 	r.RemoteAddr = "127.0.0.1:1"
@@ -159,7 +158,7 @@ func handler(clients ...serve.Client) http.Handler {
 	m := observe.New(observe.Build{Version: "1.2.3", Start: connectedAt, Now: func() time.Time { return connectedAt }})
 	return admin.NewHandler(admin.Options{
 		Version: "1.2.3", Gatherer: m.Registry, Fleet: fleet(clients),
-		Mesh: meshOf(nil), Ready: func() error { return nil },
+		Mesh: admin.MeshOf(nil), Ready: func() error { return nil },
 	})
 }
 
@@ -377,7 +376,7 @@ func TestProblemsAreListed(t *testing.T) {
 	}
 	h := admin.NewHandler(admin.Options{
 		Fleet: fleet{},
-		Mesh:  meshOf(nil, p),
+		Mesh:  admin.MeshOf(nil, p),
 	})
 	var got []map[string]string
 	getJSON(t, h, "/debug/problems", &got)
@@ -400,7 +399,7 @@ func TestProblemsAreListed(t *testing.T) {
 func TestReadyFollowsTheFirstState(t *testing.T) {
 	var missing error
 	h := admin.NewHandler(admin.Options{
-		Fleet: fleet{}, Ready: func() error { return missing }, Mesh: meshOf(nil),
+		Fleet: fleet{}, Ready: func() error { return missing }, Mesh: admin.MeshOf(nil),
 	})
 	code, body := get(h, "/ready")
 	require.Equal(t, http.StatusOK, code)
@@ -442,7 +441,7 @@ func TestOthersSeeMetricsOnly(t *testing.T) {
 	h := admin.NewHandler(admin.Options{
 		Version:  "v",
 		Gatherer: prometheus.NewRegistry(),
-		Mesh:     meshOf(nil),
+		Mesh:     admin.MeshOf(nil),
 		Ready:    func() error { return nil },
 	})
 	for path, code := range map[string]int{
@@ -466,14 +465,5 @@ func TestOthersSeeMetricsOnly(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		require.Equal(t, http.StatusOK, w.Code, from)
-	}
-}
-
-// meshOf is a mesh with a generation, which may be nil, and problems.
-func meshOf(w *state.Snapshot, problems ...source.Problem) *admin.Mesh {
-	return &admin.Mesh{
-		Snapshot: func() *state.Snapshot { return w },
-		Problems: func() []source.Problem { return problems },
-		Events:   func() map[string]uint64 { return nil },
 	}
 }

@@ -19,7 +19,7 @@ import (
 // first one the page says so.
 func TestCensusIsCountedOncePerSnapshot(t *testing.T) {
 	var present *state.Snapshot
-	m := meshOf(nil)
+	m := MeshOf(nil)
 	m.Snapshot = func() *state.Snapshot { return present }
 	handler := NewHandler(Options{Mesh: m, Gatherer: prometheus.NewRegistry()})
 	ask := func() *httptest.ResponseRecorder {
@@ -52,8 +52,8 @@ func TestCensusIsCountedOncePerSnapshot(t *testing.T) {
 	}
 }
 
-// meshOf is a mesh with a generation, which may be nil, and problems.
-func meshOf(w *state.Snapshot, problems ...source.Problem) *Mesh {
+// MeshOf is a mesh with a generation, which may be nil, and problems.
+func MeshOf(w *state.Snapshot, problems ...source.Problem) *Mesh {
 	return &Mesh{
 		Snapshot: func() *state.Snapshot { return w },
 		Problems: func() []source.Problem { return problems },

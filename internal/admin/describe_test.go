@@ -55,7 +55,7 @@ func TestDescribe(t *testing.T) {
 			Meta: lax, Selection: selecting(other), Rules: &model.AuthorizationRules{},
 		}),
 	})
-	p := meshOf(snapshot, source.Problem{Object: rule.Key(), Message: "is odd"},
+	p := MeshOf(snapshot, source.Problem{Object: rule.Key(), Message: "is odd"},
 		source.Problem{Object: foreign.Key(), Message: "is of no concern"})
 	ask := func(kind, name string) (*page.Description, error) {
 		answer, err := p.describe(page.DescribeQuestion{Kind: kind, Namespace: "shop", Name: name}.Query())
@@ -117,7 +117,7 @@ func TestAuthorizePage(t *testing.T) {
 		}}}},
 	})
 	snapshot, _ := state.NewWriter().Apply(updates)
-	p := meshOf(snapshot, source.Problem{Object: allow.Key(), Message: "is odd"})
+	p := MeshOf(snapshot, source.Problem{Object: allow.Key(), Message: "is odd"})
 	ask := func(workload, from string) (*page.AuthzAnswer, error) {
 		answer, err := p.authorize(url.Values{
 			"namespace": {"shop"}, "workload": {workload}, "call": {`{"identity": "` + from + `", "method": "GET"}`},

@@ -15,7 +15,7 @@ func TestDebugPagesAnswerNoForeignWebPage(t *testing.T) {
 	h := admin.NewHandler(admin.Options{
 		Gatherer: prometheus.NewRegistry(),
 		Fleet:    fleet(nil),
-		Mesh:     meshOf(nil),
+		Mesh:     admin.MeshOf(nil),
 		Ready:    func() error { return nil },
 		Hosts:    []string{"istiod.istio-system.svc"},
 	})

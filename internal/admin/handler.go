@@ -65,20 +65,20 @@ func NewHandler(o Options) http.Handler {
 // pages returns all pages below /debug by path.
 func (h handler) pages() map[string]http.HandlerFunc {
 	pages := map[string]http.HandlerFunc{
-		"/debug/syncz":       h.syncz,
-		"/debug/config_dump": h.configDump,
-		"/debug/edsz":        h.resourcesOf(resource.Endpoint),
-		"/debug/ndsz":        h.resourcesOf(resource.Name),
-		"/debug/ecdsz":       h.resourcesOf(resource.Filter),
-		"/debug/connections": h.connections,
-		"/debug/adsz":        h.connections,
-		"/debug/problems":    h.problems,
+		page.Path(page.Sync):     h.syncz,
+		page.Path(page.Dump):     h.configDump,
+		page.Path("edsz"):        h.resourcesOf(resource.Endpoint),
+		page.Path("ndsz"):        h.resourcesOf(resource.Name),
+		page.Path(page.Filters):  h.resourcesOf(resource.Filter),
+		page.Path("connections"): h.connections,
+		page.Path("adsz"):        h.connections,
+		page.Path(page.Problems): h.problems,
 	}
 	for name, content := range h.Mesh.pages(h.Ready) {
-		pages["/debug/"+name] = func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, content()) }
+		pages[page.Path(name)] = func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, content()) }
 	}
 	for name, content := range h.Mesh.queries() {
-		pages["/debug/"+name] = func(w http.ResponseWriter, r *http.Request) {
+		pages[page.Path(name)] = func(w http.ResponseWriter, r *http.Request) {
 			answer, err := content(r.URL.Query())
 			switch {
 			case errors.Is(err, errNotReady):
@@ -93,7 +93,7 @@ func (h handler) pages() map[string]http.HandlerFunc {
 		}
 	}
 	paths := slices.Sorted(maps.Keys(pages))
-	pages["/debug/list"] = func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, paths) }
+	pages[page.Path(page.List)] = func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, paths) }
 	return pages
 }
 

@@ -183,11 +183,12 @@ var pagesOfOwnProxies = []string{"config_dump", "edsz", "ndsz"}
 
 // pageOf returns the page below /debug that a name with its query says.
 func (i *Inspector) pageOf(by caller, name string) ([]serve.InspectedResource, error) {
-	at, err := url.Parse("/debug/" + strings.TrimPrefix(name, "/debug/")) // as /debug/list names pages
+	at, err := url.Parse(page.Path(strings.TrimPrefix(name, page.Path("")))) // as /debug/list names pages
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "the page %.64q is no path with a query", name)
 	}
-	if by.sees != "" && !slices.ContainsFunc(pagesOfOwnProxies, func(p string) bool { return at.Path == "/debug/"+p }) {
+	own := func(name string) bool { return at.Path == page.Path(name) }
+	if by.sees != "" && !slices.ContainsFunc(pagesOfOwnProxies, own) {
 		return nil, status.Errorf(codes.PermissionDenied, "%.64q is shown to callers of namespace %s; those of "+
 			"%s may ask for config_dump, edsz and ndsz", name, i.RootNamespace(), by.namespace)
 	}

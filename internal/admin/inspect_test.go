@@ -41,7 +41,7 @@ func inspector(clients ...serve.Client) *admin.Inspector {
 		Version: "1.2.3", Pod: "lateen-0", Fleet: fleet(clients),
 		RootNamespace: func() string { return "istio-system" },
 		Ready:         func() error { return nil },
-		Mesh:          meshOf(w),
+		Mesh:          admin.MeshOf(w),
 	})
 }
 

@@ -59,7 +59,7 @@ func (m *Mesh) pages(ready func() error) map[string]func() any {
 		"endpointShardz": of(func(w *state.Snapshot) any { return endpointPages(w, m.clusterID()) }),
 		"endpointz":      of(func(w *state.Snapshot) any { return endpointPages(w, m.clusterID()) }),
 		"authorizationz": of(func(w *state.Snapshot) any { return policyPages(w) }),
-		"mesh":           of(func(w *state.Snapshot) any { return w.Mesh }),
+		page.Mesh:        of(func(w *state.Snapshot) any { return w.Mesh }),
 		"inject":         m.templates,
 		"clusterz": func() any {
 			sync := "synced"

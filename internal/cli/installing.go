@@ -6,9 +6,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 )
 
-// installer is the program that renders charts. It is apart from this one because the templates of
-// charts call methods by name: the linker would keep every method of every type in the control
-// plane.
+// installer is the program that renders charts. It is apart from this one, because building it
+// takes Helm's engine.
 const installer command.Companion = "lateen-installer"
 
 // installerCommands returns the commands that the installer carries out.

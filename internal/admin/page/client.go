@@ -14,15 +14,15 @@ import (
 
 // The pages below /debug that Lateen's own tools ask for.
 const (
-	Sync       = "syncz"
-	Dump       = "config_dump"
-	Describe   = "describe"
-	Authorize  = "authorize"
-	Objects    = "census"
-	Problems   = "problems"
-	Streams    = "connections"
-	AllOfThem  = "list"
-	pathPrefix = "/debug/"
+	Sync      = "syncz"
+	Dump      = "config_dump"
+	Filters   = "ecdsz"
+	Mesh      = "mesh"
+	Describe  = "describe"
+	Authorize = "authorize"
+	Objects   = "census"
+	Problems  = "problems"
+	List      = "list"
 )
 
 // askTimeout bounds one request.
@@ -75,7 +75,7 @@ func (c Client) Get(ctx context.Context, path string, query url.Values) ([]byte,
 }
 
 // Path is where a page below /debug is, by its name.
-func Path(name string) string { return pathPrefix + name }
+func Path(name string) string { return "/debug/" + name }
 
 // Read asks for a page below /debug, and decodes its JSON.
 func Read[T any](ctx context.Context, c Client, name string, query url.Values) (answer T, err error) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/admin/page"
 	"github.com/lateen-mesh/lateen/internal/api/differences"
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
@@ -230,9 +231,9 @@ func (o *observed) differences() []source.Problem {
 }
 
 func (f *analyzeFlags) print(cmd *cobra.Command, out *terminal.Writer, problems []source.Problem) error {
-	lines := []problemLine{}
+	lines := []page.Problem{}
 	for _, p := range problems {
-		lines = append(lines, problemLine{
+		lines = append(lines, page.Problem{
 			Severity: p.Severity.String(), Origin: p.Origin, Kind: string(p.Object.Kind), Namespace: p.Object.Namespace,
 			Name: p.Object.Name, Path: p.Path, Value: p.Value, Message: p.Message, Want: p.Want, Text: p.String(),
 		})

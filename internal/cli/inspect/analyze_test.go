@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/admin/page"
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/remote"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
@@ -202,7 +203,7 @@ func TestAnalyzeOfNothingFails(t *testing.T) {
 func TestAnalyzeTellsFieldsAsJSON(t *testing.T) {
 	out, err := analyzed(t, []string{"-o", "json"}, aService, ninety)
 	require.Equal(t, command.ExitCode(exitWarnings), err)
-	var got []problemLine
+	var got []page.Problem
 	require.NoError(t, json.Unmarshal([]byte(out), &got))
 	require.Len(t, got, 1)
 	require.Equal(t, []string{"warning", "VirtualService", "default", "ninety", "spec.http[0].route", "90"},

@@ -26,7 +26,7 @@ func authorizeBy(ctx context.Context, r *remote.Remote, proxy string, call polic
 		return nil, err
 	}
 	if account := strings.Split(call.Identity, "/"); len(account) == 2 {
-		mesh, err := remote.Read[struct{ TrustDomain string }](ctx, at, "mesh", nil)
+		mesh, err := remote.Read[struct{ TrustDomain string }](ctx, at, page.Mesh, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -41,7 +41,7 @@ func authorizeBy(ctx context.Context, r *remote.Remote, proxy string, call polic
 		return nil, err
 	}
 	var filters any
-	if body, err = at.Fetch(ctx, page.Path("ecdsz"), url.Values{"proxyID": {p.ProxyID}}); err != nil {
+	if body, err = at.Fetch(ctx, page.Path(page.Filters), url.Values{"proxyID": {p.ProxyID}}); err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(body, &filters); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/admin/page"
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/remote"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
@@ -143,7 +144,7 @@ func (o *dashboardOptions) places(ctx context.Context) ([]place, error) {
 	case endpoints[0].Cluster == nil:
 		at := "http://" + endpoints[0].Host
 		all = append(all, place{"metrics", at + "/metrics", "metrics of the control plane"},
-			place{"debug", at + "/debug/list", "its debug pages"})
+			place{"debug", at + page.Path(page.List), "its debug pages"})
 	default:
 		all = append(all, place{"debug", o.again("debug"), "metrics and debug pages of the control plane"})
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lateen-mesh/lateen/internal/admin/page"
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/remote"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
@@ -115,7 +116,7 @@ func debugCommand(out *terminal.Writer, r remote.Remote) *cobra.Command {
 				out.Line("http://%s/debug/list", first.Host)
 				return nil
 			}
-			at := podPort{first.Cluster, o.Namespace, first.Name, remote.MonitoringPort, "/debug/list"}
+			at := podPort{first.Cluster, o.Namespace, first.Name, remote.MonitoringPort, page.Path(page.List)}
 			return o.show(cmd.Context(), out, at)
 		},
 	}

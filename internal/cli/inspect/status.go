@@ -17,20 +17,6 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// problemLine is a problem in the output of status.
-type problemLine struct {
-	Severity  string `json:"severity"`
-	Origin    string `json:"origin,omitempty"`
-	Kind      string `json:"kind,omitempty"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name,omitempty"`
-	Path      string `json:"path,omitempty"`
-	Value     string `json:"value,omitempty"`
-	Message   string `json:"message"`
-	Want      string `json:"want,omitempty"`
-	Text      string `json:"text"`
-}
-
 // replicaLine is a replica that was asked.
 type replicaLine struct {
 	Name  string `json:"name"`
@@ -45,9 +31,9 @@ type proxyLine struct {
 
 // statusReport is the whole output of lateen status.
 type statusReport struct {
-	Replicas []replicaLine `json:"replicas"`
-	Proxies  []proxyLine   `json:"proxies"`
-	Problems []problemLine `json:"problems"`
+	Replicas []replicaLine  `json:"replicas"`
+	Proxies  []proxyLine    `json:"proxies"`
+	Problems []page.Problem `json:"problems"`
 }
 
 // Status returns the command status.
@@ -97,12 +83,12 @@ func statusOf(ctx context.Context, endpoints []remote.Endpoint) (statusReport, e
 		if err != nil {
 			return statusReport{}, err
 		}
-		problems, err := remote.Read[[]problemLine](ctx, e, page.Problems, nil)
+		problems, err := remote.Read[[]page.Problem](ctx, e, page.Problems, nil)
 		return statusReport{Proxies: proxies, Problems: problems}, err
 	})
-	report := statusReport{Proxies: []proxyLine{}, Problems: []problemLine{}}
+	report := statusReport{Proxies: []proxyLine{}, Problems: []page.Problem{}}
 	failed := 0
-	told := map[problemLine]bool{} // replicas read the same objects
+	told := map[page.Problem]bool{} // replicas read the same objects
 	for i, part := range answers {
 		line := replicaLine{Name: endpoints[i].Name}
 		if errs[i] != nil {

@@ -6,21 +6,19 @@ import (
 	"github.com/lateen-mesh/lateen/internal/cli/results"
 )
 
-// loadTest is the program that sends requests.
-const loadTest = results.Drawer
-
-// loadTestCommands returns the commands of lateen perf that it carries out.
+// loadTestCommands returns the commands of lateen perf that the program for load carries out.
 func loadTestCommands() []*cobra.Command {
+	const by = results.LoadTest
 	return []*cobra.Command{
-		loadTest.Command("data-plane", "What proxies add to requests, beside no proxy and beside hand-written Envoys",
+		by.Command("data-plane", "What proxies add to requests, beside no proxy and beside hand-written Envoys",
 			"  lateen perf data-plane --preset aks"),
-		loadTest.Command("lab", "Run a published test: its table, with Lateen's figures beside",
+		by.Command("lab", "Run a published test: its table, with Lateen's figures beside",
 			"  lateen perf lab book"),
-		loadTest.Command("app", "Throughput of a realistic application, an airline, with and without the mesh",
+		by.Command("app", "Throughput of a realistic application, an airline, with and without the mesh",
 			"  lateen perf app"),
-		loadTest.Command("gateway", "Routes of the Gateway API: propagation, 5,000 of them, changes under traffic",
+		by.Command("gateway", "Routes of the Gateway API: propagation, 5,000 of them, changes under traffic",
 			"  lateen perf gateway"),
-		loadTest.Command("report", "Draw the reports of a directory as one HTML file, versions side by side",
+		by.Command("report", "Draw the reports of a directory as one HTML file, versions side by side",
 			"  lateen perf report results"),
 	}
 }

@@ -17,12 +17,11 @@ import (
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 )
 
-// Drawer is the program that draws reports, and sends requests. It is apart from others, because it
-// links Fortio and charts.
-const Drawer command.Companion = "lateen-perf"
+// LoadTest is the program that sends requests, and draws reports. It is apart from others, because
+// it links Fortio and charts.
+const LoadTest command.Companion = "lateen-perf"
 
-// Flag is that of all commands of lateen perf that measure: the directory of their
-// reports.
+// Flag is that of all commands that measure: the directory of their reports.
 const Flag = "report"
 
 // Bind binds the flag.
@@ -55,7 +54,7 @@ func Keep(cmd *cobra.Command, report any) error {
 
 // draw has the HTML report of a directory written.
 func draw(ctx context.Context, dir string) error {
-	path, err := command.FindBeside(string(Drawer))
+	path, err := command.FindBeside(string(LoadTest))
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,8 @@ const (
 	maxProduct = 64 * maxOutput
 	// maxCount is how many numbers a function counts.
 	maxCount = maxOutput / 8
+	// maxCompared is the length of a list whose elements are all compared with each other.
+	maxCompared = 1000
 	// maxPattern is the length of a regular expression. Searching takes the product of the length
 	// of the program that it is compiled to and that of the text.
 	maxPattern = 1000
@@ -114,7 +116,7 @@ func compare(args []reflect.Value) error {
 	for list.Kind() == reflect.Interface && !list.IsNil() {
 		list = list.Elem()
 	}
-	if k := list.Kind(); (k == reflect.Slice || k == reflect.Array) && list.Len() > 1000 {
+	if k := list.Kind(); (k == reflect.Slice || k == reflect.Array) && list.Len() > maxCompared {
 		return errArguments
 	}
 	return nil
