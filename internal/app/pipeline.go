@@ -135,6 +135,7 @@ func New(o Options) *Pipeline {
 			After:     o.Config.DebounceAfter,
 			Early:     o.Config.DebounceEarly,
 			Max:       o.Config.DebounceMax,
+			Steady:    o.Config.DebounceSteady,
 			Endpoints: o.Config.EDSDebounce,
 			Moves:     o.Config.DebounceMoves,
 		},
@@ -144,6 +145,7 @@ func New(o Options) *Pipeline {
 		Problems: p.problemStore,
 		Logger:   o.Log,
 		Applied:  p.batchApplied(),
+		Busy:     busy,
 		Checks:   o.checks(),
 	})
 	p.differ = resource.NewDiffer(differLimit)
@@ -160,7 +162,9 @@ func New(o Options) *Pipeline {
 		Metrics:  p.metrics,
 		Now:      time.Now,
 		Left:     p.registry.disconnected,
-		Progress: p.loop.Progress,
+		Progress: func(pr fanout.Progress) {
+			p.loop.Progress(schedule.Delivery{Generation: pr.Generation, NearlyAll: pr.NearlyAll, Proxy: pr.Envoy})
+		},
 	})
 	p.registry.hub = p.hub
 	p.registry.secrets = newSecretAccess(o.MayReadSecrets, o.Log)

@@ -17,6 +17,10 @@ type Config struct {
 	DebounceAfter time.Duration
 	// DebounceMax is the longest wait of a change for its batch (PILOT_DEBOUNCE_MAX, 10s).
 	DebounceMax time.Duration
+	// DebounceSteady is how long a change of configuration waits where others come all the time and
+	// pushes cost little; 0 is up to DebounceMax (LATEEN_DEBOUNCE_STEADY, 150ms; 0 if
+	// PILOT_DEBOUNCE_AFTER or PILOT_DEBOUNCE_MAX is set).
+	DebounceSteady time.Duration
 	// DebounceEarly lets the first change after a quiet period leave at once, a removal after this
 	// time, and endpoints separately with at least this time between them. 0 turns that off
 	// (LATEEN_DEBOUNCE_EARLY, 20ms; 0 if PILOT_DEBOUNCE_AFTER is set).
@@ -154,10 +158,14 @@ func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 		Status:           read(&r, "PILOT_ENABLE_STATUS", true, boolean),
 		DeployGateways:   read(&r, "PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER", true, boolean),
 	}
-	early := 20 * time.Millisecond
-	if set, ok := lookup("PILOT_DEBOUNCE_AFTER"); ok && set != "" {
-		early = 0 // who sets a quiet period means that one
+	early, steady := 20*time.Millisecond, 150*time.Millisecond
+	if isSet(lookup, "PILOT_DEBOUNCE_AFTER") {
+		early, steady = 0, 0 // who sets a quiet period means that one
 	}
+	if isSet(lookup, "PILOT_DEBOUNCE_MAX") {
+		steady = 0
+	}
+	c.DebounceSteady = read(&r, "LATEEN_DEBOUNCE_STEADY", steady, duration)
 	c.DebounceEarly = read(&r, "LATEEN_DEBOUNCE_EARLY", early, duration)
 	c.ServingSigner = cmp.Or(c.ServingSigner, c.Signer)
 	if r.err == nil && c.ExternalCA && c.Signer == "" && c.SignerDomain == "" {
@@ -165,6 +173,11 @@ func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 			"or CERT_SIGNER_DOMAIN", externalKubernetes)
 	}
 	return c, r.err
+}
+
+func isSet(lookup func(string) (string, bool), name string) bool {
+	value, ok := lookup(name)
+	return ok && value != ""
 }
 
 type reader struct {

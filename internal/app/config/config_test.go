@@ -22,6 +22,7 @@ func TestDefaultsAreIstios(t *testing.T) {
 		DebounceAfter:     100 * time.Millisecond,
 		DebounceMax:       10 * time.Second,
 		DebounceEarly:     20 * time.Millisecond,
+		DebounceSteady:    150 * time.Millisecond,
 		DebounceMoves:     2 * time.Second,
 		EDSDebounce:       true,
 		MaxRecvMsgSize:    4 << 20,
@@ -149,16 +150,20 @@ func TestExternalAuthorityNeedsASigner(t *testing.T) {
 
 func TestWhoSetsTheDebounceMeansIt(t *testing.T) {
 	for _, c := range []struct {
-		env   map[string]string
-		early time.Duration
+		env    map[string]string
+		early  time.Duration
+		steady time.Duration
 	}{
-		{map[string]string{}, 20 * time.Millisecond},
-		{map[string]string{"PILOT_DEBOUNCE_AFTER": "100ms"}, 0},
-		{map[string]string{"PILOT_DEBOUNCE_AFTER": "1s", "LATEEN_DEBOUNCE_EARLY": "50ms"}, 50 * time.Millisecond},
-		{map[string]string{"LATEEN_DEBOUNCE_EARLY": "0s"}, 0},
+		{map[string]string{}, 20 * time.Millisecond, 150 * time.Millisecond},
+		{map[string]string{"PILOT_DEBOUNCE_AFTER": "100ms"}, 0, 0},
+		{map[string]string{"PILOT_DEBOUNCE_MAX": "10s"}, 20 * time.Millisecond, 0},
+		{map[string]string{"PILOT_DEBOUNCE_AFTER": "1s", "LATEEN_DEBOUNCE_EARLY": "50ms"}, 50 * time.Millisecond, 0},
+		{map[string]string{"PILOT_DEBOUNCE_MAX": "1s", "LATEEN_DEBOUNCE_STEADY": "1s"}, 20 * time.Millisecond, time.Second},
+		{map[string]string{"LATEEN_DEBOUNCE_EARLY": "0s"}, 0, 150 * time.Millisecond},
 	} {
 		settings, err := FromEnv(lookup(c.env))
 		require.NoError(t, err)
 		require.Equal(t, c.early, settings.DebounceEarly, c.env)
+		require.Equal(t, c.steady, settings.DebounceSteady, c.env)
 	}
 }

@@ -28,8 +28,9 @@ type debounceSetting struct {
 
 // The environment variables of the debounce.
 const (
-	debounceAfter = "PILOT_DEBOUNCE_AFTER"
-	debounceEarly = "LATEEN_DEBOUNCE_EARLY"
+	debounceAfter  = "PILOT_DEBOUNCE_AFTER"
+	debounceEarly  = "LATEEN_DEBOUNCE_EARLY"
+	debounceSteady = "LATEEN_DEBOUNCE_STEADY"
 )
 
 // debounceSettings returns Lateen's rule and Istio's, with the quiet time from this process's
@@ -40,7 +41,8 @@ func debounceSettings(environ []string, lookup func(string) (string, bool)) []de
 		quiet = "100ms"
 	}
 	plain := slices.DeleteFunc(slices.Clone(environ), func(v string) bool {
-		return strings.HasPrefix(v, debounceAfter+"=") || strings.HasPrefix(v, debounceEarly+"=")
+		name, _, _ := strings.Cut(v, "=")
+		return name == debounceAfter || name == debounceEarly || name == debounceSteady
 	})
 	explicit := debounceAfter + "=" + quiet
 	return []debounceSetting{

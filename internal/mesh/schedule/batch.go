@@ -13,7 +13,11 @@ import (
 type batch struct {
 	oldest     time.Time // when the oldest of its changes came; zero for the initial state
 	changes    bool      // it has more than endpoints that leave at their own pace
-	early      bool      // it did not wait for the usual quiet period
+	early      bool      // it is small, and did not wait for the usual quiet period
+	unquiet    bool      // it did not wait for any
+	mayBeHeld  bool
+	policies   time.Time // when the oldest of the policies came that it began with; zero if it did not
+	steppedAt  time.Time // when something was last applied of it
 	overloaded bool      // it has nothing but endpoints of overloaded namespaces
 
 	// Why it is held.
@@ -32,6 +36,9 @@ type result struct {
 	newErrors bool         // there is an error that was not there before
 	awaited   []source.Key // new Services without endpoints
 }
+
+// protects reports whether it began with policies.
+func (b *batch) protects() bool { return !b.policies.IsZero() }
 
 // await adds Services whose endpoints are to come.
 func (b *batch) await(services []source.Key) {

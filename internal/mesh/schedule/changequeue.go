@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -84,6 +85,11 @@ func (q *changeQueue) hasUpsert() bool {
 		}
 	}
 	return false
+}
+
+// has reports whether an object of a kind waits.
+func (q *changeQueue) has(k kinds.Kind) bool {
+	return slices.ContainsFunc(q.order, func(key source.Key) bool { return key.Kind == k })
 }
 
 // move notes where an object stands now.

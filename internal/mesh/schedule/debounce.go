@@ -8,6 +8,9 @@ type Debounce struct {
 	After time.Duration
 	// Max is the longest that a change waits (PILOT_DEBOUNCE_MAX).
 	Max time.Duration
+	// Steady is how long a change of configuration waits where others come all the time and pushes
+	// cost little (LATEEN_DEBOUNCE_STEADY); 0 is up to Max.
+	Steady time.Duration
 	// Early is the short quiet period of LATEEN_DEBOUNCE_EARLY. If it is not 0, the first change
 	// after a calm leaves at once, unless it leaves something wrong that the next ones may mend: a
 	// route without its subset, an object that is refused. A removal, and what follows the first

@@ -58,19 +58,30 @@ func (p *deliveryPace) next(least time.Duration) time.Time {
 	return earlier(later(p.publishedAt.Add(max(least, p.duration)), p.restedAt.Add(-restAllowance)), latest)
 }
 
+// Delivery is how far a generation has come.
+type Delivery struct {
+	Generation uint64
+	NearlyAll  bool // nearly all proxies that it concerns have it
+	// Proxy is what it took of the main thread of the proxy that had most to do, estimated. It is
+	// read with NearlyAll.
+	Proxy time.Duration
+}
+
 // deliveryReports is the progress of generations, as other goroutines report it.
 type deliveryReports struct {
 	reachedMore atomic.Uint64 // the latest generation that reached more proxies since the last look
 	nearlyAll   atomic.Uint64 // the latest that nearly all have
+	proxyBusy   atomic.Int64  // what those that nearly all have since took of a proxy's main thread, in ns
 	notify      chan struct{} // holds one while the loop has not looked
 }
 
 func newDeliveryReports() deliveryReports { return deliveryReports{notify: make(chan struct{}, 1)} }
 
-func (r *deliveryReports) report(generation uint64, nearlyAll bool) {
-	storeMax(&r.reachedMore, generation)
-	if nearlyAll {
-		storeMax(&r.nearlyAll, generation)
+func (r *deliveryReports) report(d Delivery) {
+	storeMax(&r.reachedMore, d.Generation)
+	if d.NearlyAll {
+		storeMax(&r.nearlyAll, d.Generation)
+		r.proxyBusy.Add(int64(d.Proxy))
 	}
 	select {
 	case r.notify <- struct{}{}:

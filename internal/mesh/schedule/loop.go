@@ -37,6 +37,9 @@ type LoopOptions struct {
 	Applied  func([]source.Change)
 	Problems *validate.ProblemStore
 	Logger   *slog.Logger
+	// Busy returns how much of the CPUs of this machine that it may use the process has used, as
+	// time with all of them. Nil stands for one that is idle.
+	Busy func() time.Duration
 	// Checks says how the mesh is run that is checked.
 	Checks validate.Options
 }
@@ -78,6 +81,9 @@ type message struct {
 // NewLoop makes a loop over an empty mesh.
 func NewLoop(o LoopOptions) *Loop {
 	o.Checks.Mesh = o.Converter.MeshKey()
+	if o.Busy == nil {
+		o.Busy = func() time.Duration { return 0 }
+	}
 	l := &Loop{
 		o: o, inbox: make(chan message, inboxSize), conflicted: make(chan struct{}, 1),
 		delivered: newDeliveryReports(), queues: newQueues(o.Debounce),
@@ -119,9 +125,9 @@ func (l *Loop) Flush(ctx context.Context) (generation uint64, err error) {
 }
 
 // Progress reports that a generation has reached more of the proxies that it concerns, or nearly
-// all: the next endpoints that change wait for that, within bounds. It does not block and may be
-// called by anyone.
-func (l *Loop) Progress(generation uint64, nearlyAll bool) { l.delivered.report(generation, nearlyAll) }
+// all: the next endpoints that change wait for that, within bounds, and so does configuration that
+// changes all the time. It does not block and may be called by anyone.
+func (l *Loop) Progress(d Delivery) { l.delivered.report(d) }
 
 // Conflicted reports that a proxy which connected sees problems that nobody saw: Applied is called,
 // now or with the batch that waits. It does not block and may be called by anyone.
@@ -146,7 +152,7 @@ func (l *Loop) Run(ctx context.Context) error {
 				l.flushing = append(l.flushing, m.flush)
 			}
 		case <-l.delivered.notify:
-			l.queues.pace.progressed(l.delivered.reachedMore.Swap(0), l.delivered.nearlyAll.Load(), time.Now())
+			l.progressed(time.Now())
 		case <-l.conflicted:
 			l.applyNothing()
 		case <-timer.C:
@@ -161,6 +167,16 @@ func (l *Loop) Run(ctx context.Context) error {
 		}
 		l.answer()
 		timer.Reset(time.Until(d.recheckAt))
+	}
+}
+
+// progressed looks at what was reported of generations on their way.
+func (l *Loop) progressed(now time.Time) {
+	q, nearlyAll := &l.queues, l.delivered.nearlyAll.Load()
+	q.pace.progressed(l.delivered.reachedMore.Swap(0), nearlyAll, now)
+	q.steady.proxyBusy(time.Duration(l.delivered.proxyBusy.Swap(0)), now)
+	if q.pace.delivered {
+		q.steady.delivered(l.o.Busy())
 	}
 }
 
@@ -298,6 +314,9 @@ func (l *Loop) publish(b *batch) {
 	l.o.Problems.Publish()
 	if initial || !b.delta.IsEmpty() {
 		l.queues.published(b, next.Generation, now)
+		if b.changes {
+			l.queues.steady.published(now, l.o.Busy())
+		}
 		l.o.Publish(next, b.delta)
 	}
 	if l.o.Applied != nil {

@@ -35,6 +35,7 @@ type rig struct {
 	start time.Time
 	took  time.Duration // from a generation to the proxies; negative is for ever
 	moves time.Duration // it comes to more of them so often before; 0 is never
+	proxy time.Duration // what it takes of a proxy's main thread
 
 	// mu guards what follows: the bubble's clock orders the loop after the test, and the race
 	// detector does not know of it.
@@ -77,10 +78,11 @@ func newRig(t *testing.T, debounce schedule.Debounce, options ...func(*schedule.
 			)
 			for after := r.moves; r.moves > 0 && (r.took < 0 || after < r.took) &&
 				after < time.Minute; after += r.moves {
-				time.AfterFunc(after, func() { r.loop.Progress(snap.Generation, false) })
+				time.AfterFunc(after, func() { r.loop.Progress(schedule.Delivery{Generation: snap.Generation}) })
 			}
 			if r.took >= 0 {
-				time.AfterFunc(r.took, func() { r.loop.Progress(snap.Generation, true) })
+				done := schedule.Delivery{Generation: snap.Generation, NearlyAll: true, Proxy: r.proxy}
+				time.AfterFunc(r.took, func() { r.loop.Progress(done) })
 			}
 		},
 		Batched:  func(schedule.BatchStats) {},
@@ -293,6 +295,12 @@ func TestAMeshConfigurationIsReadIntoWhatDependsOnIt(t *testing.T) {
 }
 
 // early is as istio, and goes at once or after 20 ms where that may be.
+// defaults are those of a control plane whose variables nobody has set.
+var defaults = schedule.Debounce{
+	After: 100 * time.Millisecond, Early: 20 * time.Millisecond, Max: 10 * time.Second, Endpoints: true,
+	Steady: 150 * time.Millisecond,
+}
+
 var early = schedule.Debounce{
 	After: 100 * time.Millisecond, Early: 20 * time.Millisecond, Max: 10 * time.Second, Endpoints: true,
 }

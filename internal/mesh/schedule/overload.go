@@ -7,33 +7,38 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// leakyBucket measures how often endpoints change: each change adds one, and leakRate of them leak
-// out a second.
+// leakyBucket measures how often something changes: each change adds one, and so many leak out a
+// second.
 type leakyBucket struct {
-	level float64
-	at    time.Time // when that was the level
+	rate, level float64
+	at          time.Time // when that was the level
 }
 
 const (
-	// leakRate is how many changes a second are no longer pods that come and go, ten changes for
-	// each, but a list that is read again or a controller that runs wild.
-	leakRate = 2000
-	// bucketSize is the most that it holds, so that an overload is over an eighth of a second after
-	// its last change.
-	bucketSize = leakRate / 8
+	// endpointRate is how many changes a second are no longer pods that come and go, ten changes
+	// for each, but a list that is read again or a controller that runs wild.
+	endpointRate = 2000
+	// fullAfter is the most that a bucket holds, in seconds of its rate, so that an overload is
+	// over an eighth of a second after its last change.
+	fullAfter = 1.0 / 8
 )
 
+// newLeakyBucket returns a bucket out of which so many changes leak a second.
+func newLeakyBucket(rate float64) leakyBucket { return leakyBucket{rate: rate} }
+
+func (b *leakyBucket) size() float64 { return fullAfter * b.rate }
+
 func (b *leakyBucket) add(now time.Time) {
-	b.level = min(max(0, b.level-leakRate*now.Sub(b.at).Seconds())+1, bucketSize)
+	b.level = min(max(0, b.level-b.rate*now.Sub(b.at).Seconds())+1, b.size())
 	b.at = now
 }
 
-func (b *leakyBucket) full() bool { return b.level >= bucketSize }
+func (b *leakyBucket) full() bool { return b.level >= b.size() }
 
 // drainedAt is when all changes but one will have leaked out. While more come than leak out, that
 // is never.
 func (b *leakyBucket) drainedAt() time.Time {
-	return b.at.Add(time.Duration(max(0, b.level-1) / leakRate * float64(time.Second)))
+	return b.at.Add(time.Duration(max(0, b.level-1) / b.rate * float64(time.Second)))
 }
 
 // remove takes out so many.
@@ -67,7 +72,7 @@ func (o *overloads) empty() bool { return len(o.waiting) == 0 }
 func (o *overloads) of(namespace string) *namespaceLoad {
 	n := o.namespaces[namespace]
 	if n == nil {
-		n = &namespaceLoad{waiting: newChangeQueue()}
+		n = &namespaceLoad{bucket: newLeakyBucket(endpointRate), waiting: newChangeQueue()}
 		o.namespaces[namespace] = n
 	}
 	return n

@@ -72,6 +72,15 @@ func TestHowManyBatchesThereAre(t *testing.T) {
 	overload := slices.Repeat(endpoints, 20)
 	const slow, quick = 30 * time.Millisecond, 10 * time.Millisecond
 	both := slices.Concat(overload[:10], services)
+	// What never rests, and is no overload, leaves at a pace of its own by default. An overload is
+	// no batch more for it.
+	steady := map[string]int{
+		"a dozen a second, each of three": 376,
+		"never quiet: 11 a second":        333,
+		"never quiet: 33 a second":        400,
+		"an overload: 1,000 a second":     7,
+		"an overload of both":             7,
+	}
 	for name, c := range map[string]struct {
 		load
 		istiod, early int
@@ -98,6 +107,11 @@ func TestHowManyBatchesThereAre(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.istiod, c.batches(t, istio, 0))
 			require.Equal(t, c.early, c.batches(t, early, 0))
+			fresh := c.early
+			if n, paced := steady[name]; paced {
+				fresh = n
+			}
+			require.Equal(t, fresh, c.batches(t, defaults, 0))
 		})
 	}
 }

@@ -29,8 +29,9 @@ type queues struct {
 	// follows may make it whole.
 	held *batch
 
-	quiet quietTracker
-	pace  deliveryPace
+	quiet  quietTracker
+	steady steadyPace
+	pace   deliveryPace
 	// load is of the endpoints that are not of overloaded namespaces.
 	load leakyBucket
 	// graceEnds is when the first endpoint that slices have lost is given up (endpointGrace); zero
@@ -45,6 +46,8 @@ func newQueues(d Debounce) queues {
 		pending:   newChangeQueue(),
 		endpoints: newChangeQueue(),
 		overload:  newOverloads(),
+		steady:    newSteadyPace(),
+		load:      newLeakyBucket(endpointRate),
 	}
 }
 
@@ -98,11 +101,14 @@ func (q *queues) next(now time.Time) decision {
 // leaves with the next one, or alone when it has waited for its endpoints long enough.
 func (q *queues) everythingDue(now time.Time) time.Time {
 	due := now.Add(idlePeriod)
-	if !q.pending.empty() || q.held != nil {
-		due = q.pending.due(q.quietPeriod(), q.debounce.Max)
+	if !q.pending.empty() || q.held != nil && !q.held.protects() {
+		due = earlier(q.pending.newest.Add(q.quietPeriod()), q.steadyDue())
 	}
 	if q.held != nil && !q.held.newErrors {
 		due = earlier(due, q.held.awaitsUntil(q.debounce.After))
+	}
+	if q.held != nil && q.held.protects() {
+		due = earlier(due, q.policiesHeldUntil(q.held))
 	}
 	return due
 }
@@ -217,6 +223,7 @@ func (q *queues) add(c source.Change, now time.Time) {
 		q.addEndpoints(c, now)
 	default:
 		q.quiet.changed(now.Sub(q.pending.newest), &q.debounce)
+		q.steady.changed(now)
 		q.pending.add(c, now)
 		if q.held != nil {
 			q.pending.oldest = q.held.oldest // they leave together
@@ -281,16 +288,16 @@ func (q *queues) take(leave selection, now time.Time) (*batch, []source.Change) 
 	case endpointsOnly:
 		return q.takeEndpoints(now)
 	case policiesOnly:
-		return &batch{oldest: q.policies.oldest}, q.policies.take()
+		return q.takePolicies(now)
 	}
 	b := q.held
 	if b == nil {
 		b = &batch{oldest: q.pending.oldest}
 	}
-	b.changes, b.early = true, q.canFlushNow() || q.isBurstTail() || q.completesHeld(now)
-	if !q.policies.empty() {
-		b.early = false // it must not be held
-	}
+	b.changes, b.steppedAt, b.unquiet = true, now, q.leavesUnquiet(now)
+	b.early = q.canFlushNow() || q.isBurstTail() || q.completesHeld(now)
+	b.mayBeHeld = b.early || b.unquiet && now.Before(b.oldest.Add(heldPatience))
+	q.joinPolicies(b, now)
 	return b, slices.Concat(q.policies.take(), q.pending.take(), q.endpoints.take(), q.overload.take())
 }
 
@@ -321,13 +328,13 @@ func (q *queues) applied(b *batch, r result, at time.Time) (publish bool) {
 	}
 	b.await(r.awaited)
 	b.newErrors = r.newErrors
-	if b.early && (b.newErrors || len(b.awaited) > 0) {
+	if b.mayBeHeld && (b.newErrors || len(b.awaited) > 0) {
 		q.held = b
 		return false
 	}
 	q.held, q.started = nil, true
 	if b.changes {
-		q.quiet.left(b.early)
+		q.quiet.left(b.early, b.unquiet)
 	}
 	return true
 }

@@ -17,10 +17,12 @@ import (
 //	change a b     objects that are not endpoints change; "a!" leaves an error, which "a" mends,
 //	               "a?" is a new Service without endpoints
 //	remove a       an object goes away
+//	configmap m    the mesh configuration changes
 //	policy p       a policy changes, which limits who is served
 //	unprotect p    a policy goes away
 //	endpoints n/a  endpoints of Service a in namespace n change; "n/a*300" is 300 at once
-//	delivered      the latest generation has reached nearly all proxies
+//	delivered      the latest generation has reached nearly all proxies; "busy 80" is what this
+//	               process has been busy for since, "envoy 20" an Envoy's main thread
 //	reached        it has reached some more of them
 //	grace 500      an endpoint that a slice has lost is given up at 500
 //	synced         the source has delivered its initial state
@@ -42,6 +44,8 @@ func TestQueues(t *testing.T) {
 	unpaced := Debounce{After: 100 * ms, Max: 10 * time.Second}
 	early := Debounce{After: 100 * ms, Early: 20 * ms, Max: 10 * time.Second, Endpoints: true}
 	earlyShort := Debounce{After: 100 * ms, Early: 20 * ms, Max: 250 * ms, Endpoints: true}
+	steady := early
+	steady.Steady = 150 * ms
 	for _, c := range []struct {
 		rule     string
 		debounce Debounce
@@ -167,6 +171,59 @@ func TestQueues(t *testing.T) {
 			25    change b           => look 45
 			45    look               => leaves b`},
 
+		// Configuration that changes all the time.
+		{"what never rests leaves after 250 ms, and then as its pushes allow", steady, `
+			0     change a           => drain first, leaves a
+			5     delivered          =>
+			90    change b           => look 190
+			180   change b           => look 280
+			270   change b           => look 340
+			340   look               => leaves b
+			345   delivered          =>
+			360   change b           => look 460
+			450   change c           => look 510
+			510   look               => leaves b c
+			515   delivered          =>
+			540   change d           => look 640`},
+		{"after a quiet period it begins anew", steady, `
+			0     change a           => drain first, leaves a
+			5     delivered          =>
+			90    change b           => look 190
+			180   change b           => look 280
+			270   change b           => look 340
+			340   look               => leaves b
+			345   delivered          =>
+			450   change b           => look 550
+			540   change b           => look 640
+			630   change b           => look 700
+			700   look               => leaves b`},
+		{"pushes take a quarter of this process, and a twentieth of an Envoy's main thread", steady, `
+			0     change a           => drain first, leaves a
+			90    delivered busy 80  =>
+			95    change b           => look 195
+			180   change c           => look 280
+			280   look               => leaves b c
+			290   delivered envoy 20 =>
+			380   change b           => look 480
+			470   change b           => look 570
+			570   look               => leaves b`},
+		{"more than 200 a second are an overload, and are gathered", steady, `
+			0     change s*33        => look 100
+			90    change s*33        => look 190
+			180   change s*33        => look 280
+			270   change s*33        => look 370
+			360   change s*33        => look 460
+			450   change s*33        => look 550
+			540   change s*33        => look 640
+			640   look               => leaves 33`},
+		{"what leaves so with an error is held, and tried again with what comes, for 2 s", steady, `
+			0     change a!          => drain first, holds a, look 100
+			90    change b           => look 150
+			150   look               => holds b, look 190
+			180   change a           => look 280
+			270   change c           => look 300
+			300   look               => leaves a c`},
+
 		// Policies.
 		{"a policy leaves at once, alone, and starts no quiet period", early, `
 			0     change a           => drain first, leaves a
@@ -193,8 +250,18 @@ func TestQueues(t *testing.T) {
 			50    look               => leaves p`},
 		{"with istiod's debounce it does not wait", istiod, `
 			0     unprotect p        => drain first, leaves p`},
-		{"a policy with an error, that is one that refuses, is not held", early, `
-			0     policy p!          => drain first, leaves p`},
+		{"a policy that leaves an error is held for the quiet period at most", early, `
+			0     policy p!          => drain first, holds p, look 100
+			50    policy q           => drain first, holds q, look 100
+			100   look               => leaves`},
+		{"it leaves with what mends it", early, `
+			0     policy p!          => drain first, holds p, look 100
+			10    change c           => look 30
+			20    policy p           => drain first, leaves p c`},
+		{"the mesh configuration leaves with it", early, `
+			0     change a           => drain first, leaves a
+			30    configmap m        => look 130
+			40    policy p           => drain first, leaves p m`},
 		{"a held batch leaves with it, with what waits", early, `
 			0     change a!          => drain first, holds a, look 100
 			30    change b           => look 130

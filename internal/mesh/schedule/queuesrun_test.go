@@ -26,6 +26,7 @@ type queuesRun struct {
 	wrong      map[string]bool // objects that leave an error
 	told       int             // how many of them were published
 	awaited    []source.Key
+	busy       time.Duration // of this process
 }
 
 func newQueuesRun(d Debounce, fromNothing bool) *queuesRun {
@@ -43,12 +44,22 @@ func newQueuesRun(d Debounce, fromNothing bool) *queuesRun {
 func (r *queuesRun) line(t *testing.T, words []string) string {
 	now := r.at(t, words[0])
 	switch names := words[2:]; words[1] {
-	case "change", "remove", "endpoints", "policy", "unprotect":
+	case "change", "remove", "endpoints", "policy", "unprotect", "configmap":
 		for _, name := range names {
 			r.add(t, words[1], name, now)
 		}
 	case "delivered":
 		r.q.pace.progressed(r.generation, r.generation, now)
+		if len(names) == 2 {
+			took := r.at(t, names[1]).Sub(r.start)
+			switch names[0] {
+			case "busy":
+				r.busy += took
+			case "envoy":
+				r.q.steady.proxyBusy(took, now)
+			}
+		}
+		r.q.steady.delivered(r.busy)
 	case "reached":
 		r.q.pace.progressed(r.generation, 0, now)
 	case "grace":
@@ -105,6 +116,8 @@ func (r *queuesRun) add(t *testing.T, verb, name string, now time.Time) {
 	switch verb {
 	case "change":
 		c.Object = &corev1.Service{}
+	case "configmap":
+		c.Key.Kind, c.Object = kinds.ConfigMap, &corev1.ConfigMap{}
 	case "policy":
 		c.Key.Kind, c.Object = kinds.AuthorizationPolicy, &securityv1.AuthorizationPolicy{}
 	case "unprotect":
@@ -141,6 +154,9 @@ func (r *queuesRun) leave(what selection, now time.Time) string {
 	if r.q.applied(b, result{newErrors: len(r.wrong) > r.told, awaited: awaited}, now) {
 		r.generation++
 		r.q.published(b, r.generation, now)
+		if b.changes {
+			r.q.steady.published(now, r.busy)
+		}
 		r.told, verb = len(r.wrong), "leaves "
 	}
 	return strings.TrimSpace(verb + strings.Join(slices.Clip(names), " "))

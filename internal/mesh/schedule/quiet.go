@@ -18,6 +18,8 @@ type quietTracker struct {
 	batchLeft, firstFlushed bool
 	// slow tells that since then a change came more than Debounce.Early after the one before it.
 	slow bool
+	// restless tells that a batch has left since then although others kept coming.
+	restless bool
 	// credit is how many batches were not extra, up to batchesPerExtra.
 	credit int
 }
@@ -34,8 +36,9 @@ func (t *quietTracker) changed(pause time.Duration, d *Debounce) {
 	}
 }
 
-// left notes that a batch has left, early or after the usual quiet period.
-func (t *quietTracker) left(early bool) {
+// left notes that a batch has left: early, after the usual quiet period, or without any.
+func (t *quietTracker) left(early, unquiet bool) {
+	t.restless = t.restless || unquiet && !early
 	if t.firstFlushed { // this is the tail: together with the first it is one batch of istiod's
 		t.firstFlushed, t.credit = false, t.credit-batchesPerExtra
 		return

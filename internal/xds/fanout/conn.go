@@ -44,8 +44,9 @@ type Conn struct {
 // by generation, and at most one longer than the tracker's list of open records.
 type openRecord struct {
 	record     *record
-	generation uint64 // acknowledging a state of this generation settles it
-	answered   int64  // when all but what is held back was acknowledged, in Unix ns; 0 if not yet
+	generation uint64        // acknowledging a state of this generation settles it
+	answered   int64         // when all but what is held back was acknowledged, in Unix ns; 0 if not yet
+	envoy      time.Duration // Load.Envoy of all that was sent
 	nacked     bool
 }
 
@@ -143,19 +144,27 @@ func (c *Conn) note(r *record, want uint64) int {
 	return 1
 }
 
-// Sent counts bytes of a response that brings the client to the state of the given generation.
-// Bytes of a push that merged several generations count for the newest.
-func (c *Conn) Sent(generation uint64, bytes int) {
+// Load is what a response costs.
+type Load struct {
+	Bytes int           // its size
+	Envoy time.Duration // what it takes of the client's main thread, estimated
+}
+
+// Sent counts a response that brings the client to the state of the given generation. A push that
+// merged several generations counts for the newest.
+func (c *Conn) Sent(generation uint64, l Load) {
 	c.mu.Lock()
 	var r *record
-	for _, o := range c.unsettled {
-		if o.generation <= generation {
-			r = o.record
+	for i := range slices.Backward(c.unsettled) {
+		if o := &c.unsettled[i]; o.generation <= generation {
+			o.envoy += l.Envoy
+			r, l.Envoy = o.record, o.envoy
+			break
 		}
 	}
 	c.mu.Unlock()
 	if r != nil {
-		c.hub.tracker.sent(r, bytes)
+		c.hub.tracker.sent(r, l)
 	}
 }
 

@@ -55,7 +55,14 @@ type Options struct {
 	// Progress, unless it is nil, is called for each generation whenever another 64th of the
 	// connections that it touches has settled it, until all but one in eight have. The rest may be
 	// stuck, so they do not count. It must not block, and must not call the Hub.
-	Progress func(generation uint64, nearlyAll bool)
+	Progress func(Progress)
+}
+
+// Progress is how far a generation has come.
+type Progress struct {
+	Generation uint64
+	NearlyAll  bool          // all have settled it but one in eight
+	Envoy      time.Duration // Record.Envoy, so far
 }
 
 // Hub knows the connections by class and wakes those that a generation touches.

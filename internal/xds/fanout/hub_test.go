@@ -23,6 +23,7 @@ type fixture struct {
 	clock    *clock
 	left     []*fanout.Conn
 	through  []uint64
+	envoy    time.Duration // Progress.Envoy of the last
 	progress []uint64 // those that came further, each time
 }
 
@@ -51,10 +52,10 @@ func newFixture(throttle int) *fixture {
 	f.hub = fanout.NewHub(fanout.Options{
 		Throttle: throttle, Metrics: f.metrics, Now: f.clock.Now,
 		Left: func(c *fanout.Conn) { f.left = append(f.left, c) },
-		Progress: func(generation uint64, nearlyAll bool) {
-			f.progress = append(f.progress, generation)
-			if nearlyAll {
-				f.through = append(f.through, generation)
+		Progress: func(p fanout.Progress) {
+			f.progress = append(f.progress, p.Generation)
+			if p.NearlyAll {
+				f.through, f.envoy = append(f.through, p.Generation), p.Envoy
 			}
 		},
 	})
@@ -136,7 +137,7 @@ func TestSlowConnectionHasOnePendingPushWithTheNewestState(t *testing.T) {
 	_, ok = c.Take()
 	require.False(t, ok)
 
-	c.Sent(50, 700)
+	c.Sent(50, fanout.Load{Bytes: 700})
 	c.Acknowledged(50)
 	for n := range uint64(50) {
 		r := f.record(t)
@@ -264,7 +265,7 @@ func TestRecordsAddUpUnderConcurrentUse(t *testing.T) {
 			if !ok {
 				return false
 			}
-			c.Sent(p.State.Generation(), 1)
+			c.Sent(p.State.Generation(), fanout.Load{Bytes: 1})
 			c.Acknowledged(p.State.Generation())
 			if p.State.Generation() >= generations-uint64(i%2) {
 				done()

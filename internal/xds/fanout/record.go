@@ -22,6 +22,8 @@ type Record struct {
 	Refused, Left, Waiting int
 	// Bytes is the size of all responses that were sent for it.
 	Bytes int64
+	// Envoy is what they took of the main thread of the client that had most to do, estimated.
+	Envoy time.Duration
 }
 
 // Elapsed is the time from the oldest event to the last ACK. What is held back on purpose does not
@@ -67,7 +69,7 @@ const (
 type tracker struct {
 	now      func() time.Time
 	metrics  *observe.Metrics
-	progress func(generation uint64, nearlyAll bool) // Options.Progress; may be nil
+	progress func(Progress) // Options.Progress; may be nil
 	finished chan Record
 
 	mu          sync.Mutex
@@ -102,10 +104,12 @@ func (t *tracker) published(r *record, touched int) {
 	t.closeIfSettled(r)
 }
 
-func (t *tracker) sent(r *record, bytes int) {
+// sent counts a response; l.Envoy is that of all that the client was sent for the generation.
+func (t *tracker) sent(r *record, l Load) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r.Bytes += int64(bytes)
+	r.Bytes += int64(l.Bytes)
+	r.Envoy = max(r.Envoy, l.Envoy)
 }
 
 func (t *tracker) settle(settled []openRecord, as outcome) {
@@ -145,7 +149,7 @@ func (t *tracker) reportProgress(r *record) {
 		return
 	}
 	r.reported, r.nearlyDone = r.settled, nearlyAll
-	t.progress(r.Generation, nearlyAll)
+	t.progress(Progress{Generation: r.Generation, NearlyAll: nearlyAll, Envoy: r.Envoy})
 }
 
 // close ends the record, settled or not, and delivers it unless it touched nobody.

@@ -15,10 +15,10 @@ func TestRecordIsCompleteWithTheLastAck(t *testing.T) {
 	a, b, c, other := f.connect(1), f.connect(1), f.connect(2), f.connect(3)
 	f.publish(7, 1, 2)
 	f.clock.advance(time.Second)
-	a.Sent(7, 100)
+	a.Sent(7, fanout.Load{Bytes: 100, Envoy: 4 * time.Millisecond})
 	a.Acknowledged(7)
-	b.Sent(7, 100)
-	b.Sent(7, 11)
+	b.Sent(7, fanout.Load{Bytes: 100, Envoy: 3 * time.Millisecond})
+	b.Sent(7, fanout.Load{Bytes: 11, Envoy: 2 * time.Millisecond})
 	b.Acknowledged(7)
 	b.Acknowledged(7)
 	other.Acknowledged(7)
@@ -31,8 +31,9 @@ func TestRecordIsCompleteWithTheLastAck(t *testing.T) {
 	require.Equal(t, fanout.Record{
 		Generation: 7, Cause: "test", Observed: epoch, Published: epoch,
 		Answered: epoch.Add(2 * time.Second), Finished: epoch.Add(2 * time.Second),
-		Proxies: 3, Bytes: 211,
+		Proxies: 3, Bytes: 211, Envoy: 5 * time.Millisecond,
 	}, f.record(t))
+	require.Equal(t, 5*time.Millisecond, f.envoy)
 	require.InDelta(t, 2, sum(t, f.metrics, "lateen_event_to_last_ack_seconds"), 1e-9)
 }
 

@@ -61,7 +61,7 @@ func (n *node) chunkOf(collection string) *chunk {
 
 // allMembers returns the change that adds all members of an assignment.
 func allMembers(r *Resource) *Change {
-	c := &Change{Type: LbEndpoint}
+	c := &Change{Type: LbEndpoint, members: r.Collections().size}
 	names := r.Collections().names
 	for i, g := range r.assignment.groups {
 		c.chunks = g.Members.chunks(names[i], c.chunks)

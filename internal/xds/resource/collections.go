@@ -150,6 +150,7 @@ func (d *Differ) Members(from, to *Resource) *Change {
 
 func (c *Change) computeMembers(from, to *Resource) {
 	names := to.Collections().names
+	c.members = to.Collections().size
 	for i, g := range to.assignment.groups {
 		Diff(from.assignment.groups[i].Members, g.Members, func(old, is *Resource) {
 			if is == nil {

@@ -168,16 +168,22 @@ func fields(body []byte, field protowire.Number) iter.Seq[[]byte] {
 // it yields.
 func (s *Set) Under(table string) iter.Seq[*Resource] {
 	return func(yield func(*Resource) bool) {
-		key := tableKey(table)
-		n := s.root
-		for depth := 0; n != nil && depth < tableNibbles; depth++ {
-			n = n.under(nibbleAt(key[:], depth), depth)
-		}
-		n.each(func(r *Resource) bool {
+		s.underTable(table).each(func(r *Resource) bool {
 			of, ok := TableOf(r.name)
 			return !ok || of != table || yield(r)
 		})
 	}
+}
+
+// underTable returns the node of a table's virtual hosts, in a set of all tables' virtual hosts;
+// nil if it has none. There may be others below it, whose table has the same hash.
+func (s *Set) underTable(table string) *node {
+	key := tableKey(table)
+	n := s.root
+	for depth := 0; n != nil && depth < tableNibbles; depth++ {
+		n = n.under(nibbleAt(key[:], depth), depth)
+	}
+	return n
 }
 
 // tables assembles whole tables for a class's clients that do not speak VHDS. Each call costs what

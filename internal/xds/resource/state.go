@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // State is the configuration that one class of proxies should have at one generation. It never
@@ -170,7 +171,9 @@ type Change struct {
 	frame []byte
 	part  atomic.Pointer[Change]
 
-	chunks []*chunk // of members from nothing
+	chunks    []*chunk     // of members from nothing
+	members   int          // of the assignment, in a change of members
+	envoyTime atomic.Int64 // what EnvoyTime has come to, in ns; 0 if nobody has asked
 }
 
 // Frame returns the encoding of the upserts, made once and shared. All callers must pass the same
@@ -208,6 +211,8 @@ type Differ struct {
 	generations      int // since the last turn
 
 	indexes indexCache
+	churn   churn
+	now     func() time.Time
 }
 
 // generationsPerTurn is the length of a turn. A change that no session asks for is dropped after
@@ -223,14 +228,20 @@ type step struct {
 }
 
 // NewDiffer returns a Differ that keeps up to limit changes.
-func NewDiffer(limit int) *Differ {
-	return &Differ{limit: limit, store: NewStore(), recent: map[step]*Change{}, indexes: indexCache{limit: maxIndexed}}
+func NewDiffer(limit int) *Differ { return NewDifferAt(limit, time.Now) }
+
+// NewDifferAt returns a Differ with a clock of its own.
+func NewDifferAt(limit int, now func() time.Time) *Differ {
+	return &Differ{
+		limit: limit, store: NewStore(), recent: map[step]*Change{}, indexes: indexCache{limit: maxIndexed}, now: now,
+	}
 }
 
 // Advance tells the Differ that there is a new generation.
 func (d *Differ) Advance() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.churn.advance()
 	if d.generations++; d.generations >= generationsPerTurn {
 		d.turn()
 	}
@@ -245,7 +256,11 @@ func (d *Differ) Index(s *Set) *Index { return d.indexes.of(s) }
 // Diff returns the change from one set to another.
 func (d *Differ) Diff(t Type, from, to *Set) *Change {
 	c := d.change(step{typ: t, from: from.Root(), to: to.Root()}, from, to)
-	c.diff.Do(c.compute) // not under the lock: whoever makes another step does not wait for it
+	c.diff.Do(func() { // not under the lock: whoever makes another step does not wait for it
+		if changed := c.compute(); len(changed) > 0 {
+			d.churn.noteAll(changed, d.now())
+		}
+	})
 	return c
 }
 
@@ -266,15 +281,20 @@ func (d *Differ) change(key step, from, to *Set) *Change {
 	return c
 }
 
-func (c *Change) compute() {
+// compute finds the change. It returns the names of the assignments that are in both sets.
+func (c *Change) compute() (changed []string) {
 	Diff(c.From, c.To, func(old, new *Resource) {
 		if new == nil {
 			c.Removed = append(c.Removed, old.name)
 			return
+		}
+		if old != nil && c.Type == Endpoint {
+			changed = append(changed, new.name)
 		}
 		c.Upserts = append(c.Upserts, new)
 		c.PerProxy = c.PerProxy || new.placeholders
 	})
 	slices.SortFunc(c.Upserts, func(a, b *Resource) int { return strings.Compare(a.name, b.name) })
 	slices.Sort(c.Removed)
+	return changed
 }

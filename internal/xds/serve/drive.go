@@ -216,7 +216,9 @@ func (st *stream) send(r *session.Response, began time.Time) error {
 	in.xds.SendTime.Observe(after.Sub(before).Seconds())
 	in.sent(r, size, after.Sub(began))
 	st.logSent(r, size)
-	st.conn.Sent(r.Generation, size)
+	st.conn.Sent(r.Generation, fanout.Load{
+		Bytes: size, Envoy: st.session.State().EnvoyTime(r.Type, r.Upserts, r.Removed, r.Shared),
+	})
 	return nil
 }
 

@@ -57,6 +57,23 @@ type ledsCluster struct {
 // list.
 const sealAfter = 30 * time.Second
 
+// churningShare is which part of minEndpoints an assignment has at least that goes in LEDS form
+// because it changes often: with 200 endpoints these are 16. Below, the list is no larger than a few
+// members with their names. Half of it keeps that form while it does.
+const churningShare = 12
+
+// churns reports whether an assignment is large enough and changes often enough for LEDS form.
+func (e *emission) churns(r *resource.Resource) bool {
+	s := &e.session.leds
+	return r.Endpoints() >= s.minEndpointsToStay()/churningShare && e.session.opt.Differ.Churns(r.Name())
+}
+
+// goes reports whether an assignment goes in LEDS form: a large one, or one that churns. A small one
+// that has been quiet goes as a list again, so that a lone change is one message.
+func goes(c *resource.Collections, large int, churns bool) bool {
+	return c.Len() >= large || churns && c.Len() >= large/churningShare
+}
+
 // minEndpointsToStay is how many endpoints keep an assignment in LEDS form: half of minEndpoints.
 // So a cluster whose size varies about the limit does not change its form each time.
 func (s *ledsState) minEndpointsToStay() int { return int(s.minEndpoints) / 2 }
@@ -96,7 +113,7 @@ type ledsStep struct {
 // step returns how the client gets from what it holds to an assignment by members, or false if it
 // must get a list. asking is set if the client has asked for members on this stream. Before that,
 // nobody knows that it goes on with those of its last stream.
-func (s *ledsState) step(h holding, to *resource.Resource, asking bool) (_ ledsStep, ok bool) {
+func (s *ledsState) step(h holding, to *resource.Resource, asking, churns bool) (_ ledsStep, ok bool) {
 	collections := to.Collections()
 	_, refused := s.refused[to.Name()]
 	if s.minEndpoints == 0 || collections == nil || refused || to.HasPlaceholders() || h.isUncertain() {
@@ -111,12 +128,13 @@ func (s *ledsState) step(h holding, to *resource.Resource, asking bool) (_ ledsS
 	// Of a cluster that went and has returned the client may still have members: it takes a cluster
 	// that is as before for no change. Then a list says what is left.
 	case has == nil && (nothing || h.resource != nil):
-		return ledsStep{to: to, needsHead: true}, collections.Len() >= int(s.minEndpoints)
+		return ledsStep{to: to, needsHead: true}, goes(collections, int(s.minEndpoints), churns)
 	case has == nil, has.awaitsRequest, has.reported && !asking,
 		h.resource == nil, h.resource.Collections() == nil, !h.resource.Collections().SameHead(collections):
 		return ledsStep{}, false
 	}
-	return ledsStep{from: h.resource, to: to, needsHead: has.sealed}, collections.Len() >= s.minEndpointsToStay()
+	return ledsStep{from: h.resource, to: to, needsHead: has.sealed},
+		goes(collections, s.minEndpointsToStay(), churns)
 }
 
 // takeLEDSSteps takes out of a batch what goes as members. Mostly that is nothing, and then it
@@ -143,13 +161,17 @@ func (e *emission) takeFrom(
 	s := &e.session.leds
 	all := true
 	for i, r := range list {
-		if _, goes := s.clusters[r.Name()]; !goes && (s.minEndpoints == 0 || r.Endpoints() < int(s.minEndpoints)) {
+		_, has := s.clusters[r.Name()]
+		churns := e.churns(r)
+		if !has && (s.minEndpoints == 0 || r.Endpoints() < int(s.minEndpoints) && !churns) {
 			if !all {
 				rest = append(rest, r)
 			}
 			continue
 		}
-		step, ok := s.step(b.heldBefore(r.Name(), &e.session.own), r, e.session.types[resource.LbEndpoint].started)
+		step, ok := s.step(
+			b.heldBefore(r.Name(), &e.session.own), r, e.session.types[resource.LbEndpoint].started, churns,
+		)
 		switch {
 		case ok && all:
 			rest, all = append(make([]*resource.Resource, 0, len(list)), list[:i]...), false

@@ -26,7 +26,7 @@ import (
 func TestClientEndsWithTheSet(t *testing.T) {
 	for name, k := range map[string]kind{
 		"delta": {}, "sotw": {protocol: session.StateOfTheWorld}, "vhds": {virtualHosts: true},
-		"leds": {collections: 2},
+		"leds": {collections: 2}, "churning": {churning: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -46,6 +46,7 @@ type kind struct {
 	protocol     session.Protocol
 	virtualHosts bool
 	collections  int
+	churning     bool // no assignment goes in LEDS form but those that change often
 }
 
 // mesh is the world on both sides of a session.
@@ -73,18 +74,27 @@ func newMesh(t *rapid.T, k kind) *mesh {
 	m := &mesh{
 		t: t, kind: k, store: resource.NewStore(), names: model.NewInterner[string](),
 		known: map[string]*resource.Resource{}, notes: map[*resource.Resource]string{},
-		differ: resource.NewDiffer(8), own: resource.Overlay{Pod: "127.0.0.1"},
+		own:     resource.Overlay{Pod: "127.0.0.1"},
 		hostile: rapid.Bool().Draw(t, "hostile"), patient: rapid.Bool().Draw(t, "patient"),
 		steady: rapid.Bool().Draw(t, "steady"), catalog: rapid.SampledFrom(catalogs).Draw(t, "catalog"),
 	}
 	if k.collections > 0 { // with fewer than half of that, an assignment leaves the form
 		m.collections = rapid.SampledFrom([]int{2, 4}).Draw(t, "collections")
 	}
+	if k.churning { // two endpoints do then, and one of those that do
+		m.collections = 24
+	}
 	m.client = newClient(t, k.protocol, m.hostile)
+	m.differ = m.newDiffer()
 	m.client.steady = m.steady
 	m.change()
 	m.reconnect(true)
 	return m
+}
+
+// newDiffer returns a Differ that has the client's clock.
+func (m *mesh) newDiffer() *resource.Differ {
+	return resource.NewDifferAt(8, func() time.Time { return m.client.now })
 }
 
 // step lets one thing happen.
@@ -161,6 +171,7 @@ func (m *mesh) offer() {
 	m.t.Logf("update %d %s cds=%v eds=%v lds=%v rds=%v vhds=%v ecds=%v", m.generation, m.own.Pod,
 		m.all(resource.Cluster), m.all(resource.Endpoint),
 		m.all(resource.Listener), m.all(resource.Route), m.all(resource.VirtualHost), m.all(resource.Filter))
+	m.differ.Advance()
 	m.client.send(m.client.session.Update(m.state, m.own, m.client.now))
 }
 
@@ -188,7 +199,7 @@ func (m *mesh) reconnect(restarted bool) {
 	}
 	if restarted {
 		m.t.Logf("the server starts")
-		m.differ = resource.NewDiffer(8)
+		m.differ = m.newDiffer()
 		o.Differ = m.differ
 		c.forgets()
 	} else {

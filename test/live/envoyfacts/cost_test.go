@@ -8,6 +8,7 @@ import (
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -36,13 +37,20 @@ func TestCostOfAChangeIsMeasured(t *testing.T) {
 	if !*cost {
 		t.Skip("takes two minutes: ask for it with -cost")
 	}
-	routes := [2]form{
+	routes := []form{
 		{"RDS", func(r *adscript.Run, n int) { open(r, "l", wholeTable(n, 0)) },
 			func(n, i int) adscript.Response { return adscript.Push(fmt.Sprint(i), wholeTable(n, i)) }},
 		{"VHDS", func(r *adscript.Run, n int) { giveHosts(r, "l", "rc", meshHosts("rc/", n, 0)...) },
 			func(n, i int) adscript.Response { return adscript.Push(fmt.Sprint(i), meshHosts("rc/", n, i)[i%n]) }},
 	}
-	endpoints := [2]form{
+	clusters := []form{{"CDS", func(r *adscript.Run, n int) { r.AwaitAck(r.Send(adscript.Push("0", meshClusters(n, 0)...))) },
+		func(n, i int) adscript.Response { return adscript.Push(fmt.Sprint(i), meshClusters(n, i)[i%n]) }}}
+	listeners := []form{{"LDS", func(r *adscript.Run, n int) {
+		open(r, "l", wholeTable(10, 0)) // whose table the others have too
+		r.AwaitAck(r.Send(adscript.Push("0", meshListeners(n, 0)...)))
+	},
+		func(n, i int) adscript.Response { return adscript.Push(fmt.Sprint(i), meshListeners(n, i)[i%n]) }}}
+	endpoints := []form{
 		{"EDS", func(r *adscript.Run, n int) { give(r, adscript.EDSCluster("c", "", never), hosts(n)...) },
 			func(n, i int) adscript.Response {
 				return adscript.Push(fmt.Sprint(i), adscript.Assignment("c", changedHosts(n, i)...))
@@ -59,9 +67,12 @@ func TestCostOfAChangeIsMeasured(t *testing.T) {
 	table := "| entries | form | bytes per change | CPU of Envoy per change | CPU of Envoy for all at the start |\n" +
 		"|---|---|---|---|---|\n"
 	for _, c := range []struct {
-		forms [2]form
+		forms []form
 		sizes []int
-	}{{routes, []int{10, 100, 1000, 5000}}, {endpoints, []int{100, 1000, 5000}}} {
+	}{
+		{routes, []int{10, 100, 1000, 5000}}, {endpoints, []int{16, 32, 64, 100, 1000, 5000}},
+		{clusters, []int{100, 1000}}, {listeners, []int{10, 100}},
+	} {
 		for _, n := range c.sizes {
 			table += compare(t, c.forms, n)
 		}
@@ -69,11 +80,11 @@ func TestCostOfAChangeIsMeasured(t *testing.T) {
 	t.Log("\n" + table)
 }
 
-// compare measures two forms in turns and returns their lines of the table.
-func compare(t *testing.T, forms [2]form, n int) (lines string) {
+// compare measures forms in turns and returns their lines of the table.
+func compare(t *testing.T, forms []form, n int) (lines string) {
 	t.Helper()
-	var runs [2]*adscript.Run
-	var filled, before [2]time.Duration
+	runs := make([]*adscript.Run, len(forms))
+	filled, before := make([]time.Duration, len(forms)), make([]time.Duration, len(forms))
 	for f := range forms {
 		r := adscript.Start(t, adscript.Options{})
 		start(r)
@@ -85,7 +96,7 @@ func compare(t *testing.T, forms [2]form, n int) (lines string) {
 		r.Settle()
 		runs[f], before[f] = r, r.CPU()
 	}
-	var bytes [2]int
+	bytes := make([]int, len(forms))
 	for i := range updates {
 		for f, r := range runs {
 			push := forms[f].change(n, i+2)
@@ -127,6 +138,30 @@ func meshHosts(prefix string, n, i int) []*routev3.VirtualHost {
 			action.Timeout = durationpb.New(time.Duration(i) * time.Second)
 		}
 		all = append(all, v)
+	}
+	return all
+}
+
+// meshClusters are n clusters; the i-th change has touched one.
+func meshClusters(n, i int) (all []proto.Message) {
+	for s := range n {
+		c := adscript.StaticCluster(fmt.Sprintf("outbound|80||service-%d.default.svc.cluster.local", s), "127.0.0.1:80")
+		if i > 0 && s == i%n {
+			c.ConnectTimeout = durationpb.New(time.Duration(i) * time.Second)
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// meshListeners are n listeners with their routes in them; the i-th change has touched one.
+func meshListeners(n, i int) (all []proto.Message) {
+	for p := range n {
+		l := adscript.HTTPListener(fmt.Sprint("l", p), "rc", never)
+		if i > 0 && p == i%n {
+			l.PerConnectionBufferLimitBytes = wrapperspb.UInt32(uint32(32768 + i))
+		}
+		all = append(all, l)
 	}
 	return all
 }
