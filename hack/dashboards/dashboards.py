@@ -18,9 +18,11 @@ WIDTH, HEIGHT, ADVICE_HEIGHT = 24, 7, 2
 
 
 def quantiles(metric, window="1m"):
-    """The quantiles of the seeds, of a histogram."""
+    """The quantiles of the seeds, of a histogram: of the native one where Prometheus scrapes it."""
+    native = f"sum(rate({metric}[{window}]))"
+    classic = f"sum by (le) (rate({metric}_bucket[{window}]))"
     return [
-        (f"histogram_quantile({q}, sum by (le) (rate({metric}_bucket[{window}])))", name)
+        (f"histogram_quantile({q}, {native}) or histogram_quantile({q}, {classic})", name)
         for q, name in ((0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"))
     ]
 

@@ -9,8 +9,15 @@ import (
 
 // Quantile returns the q quantile of a histogram, all its series together, of what was observed
 // since an earlier reading. It is interpolated within buckets as Prometheus does, in the
-// histogram's unit. It is NaN if nothing was observed.
+// histogram's unit. It is NaN if nothing was observed. The buckets are those of a native histogram
+// where the process has one, as Lateen does, and else those with fixed bounds.
 func (m Metrics) Quantile(q float64, name string, since Metrics) float64 {
+	if now := m.native(name); now != nil {
+		if before := since.native(name); before != nil {
+			now = now.plus(before, -1)
+		}
+		return now.cumulative().Quantile(q)
+	}
 	counts := m.buckets(name)
 	for bound, n := range since.buckets(name) {
 		counts[bound] -= n

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -35,6 +36,7 @@ func (s Scrape) Metrics(ctx context.Context) (Metrics, error) {
 	if err != nil {
 		return nil, err
 	}
+	request.Header.Set("Accept", accepted)
 	client := s.Client
 	if client == nil {
 		client = http.DefaultClient
@@ -48,11 +50,33 @@ func (s Scrape) Metrics(ctx context.Context) (Metrics, error) {
 		_, _ = io.Copy(io.Discard, response.Body)
 		return nil, fmt.Errorf("the control plane's metrics: %s: %s", s.URL, response.Status)
 	}
-	m, err := parseMetrics(response.Body)
+	m, err := readMetrics(response)
 	if err != nil {
 		return nil, fmt.Errorf("the control plane's metrics: %s: %w", s.URL, err)
 	}
 	return m, nil
+}
+
+// accepted prefers the format that has native histograms.
+const accepted = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.7," +
+	"text/plain;version=0.0.4;q=0.3"
+
+// readMetrics reads an answer in either format.
+func readMetrics(response *http.Response) (Metrics, error) {
+	if expfmt.ResponseFormat(response.Header).FormatType() != expfmt.TypeProtoDelim {
+		return parseMetrics(response.Body)
+	}
+	decoder, m := expfmt.NewDecoder(response.Body, expfmt.NewFormat(expfmt.TypeProtoDelim)), Metrics{}
+	for {
+		family := &dto.MetricFamily{}
+		switch err := decoder.Decode(family); {
+		case errors.Is(err, io.EOF):
+			return m, nil
+		case err != nil:
+			return nil, err
+		}
+		m[family.GetName()] = family
+	}
 }
 
 // parseMetrics parses Prometheus' text format.

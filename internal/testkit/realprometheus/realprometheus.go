@@ -28,8 +28,8 @@ type Server struct {
 	t       testing.TB
 }
 
-// Start starts one with a configuration in YAML.
-func Start(t testing.TB, config string) *Server {
+// Start starts one with a configuration in YAML, and more flags.
+func Start(t testing.TB, config string, flags ...string) *Server {
 	t.Helper()
 	binary := tool.Path(t, "prometheus", "prometheus")
 	dir := t.TempDir()
@@ -39,8 +39,10 @@ func Start(t testing.TB, config string) *Server {
 	require.NoError(t, err)
 	t.Cleanup(reserved.Release)
 	s := &Server{t: t, Began: time.Now(), Address: reserved.Address}
-	cmd := exec.Command(binary, "--config.file", file, "--storage.tsdb.path", filepath.Join(dir, "data"),
-		"--web.listen-address", s.Address, "--log.level", "warn")
+	cmd := exec.Command(binary, append([]string{
+		"--config.file", file, "--storage.tsdb.path", filepath.Join(dir, "data"),
+		"--web.listen-address", s.Address, "--log.level", "warn",
+	}, flags...)...)
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = dieWithParent()
 	require.NoError(t, cmd.Start())

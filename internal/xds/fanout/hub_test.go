@@ -24,7 +24,7 @@ type fixture struct {
 	left     []*fanout.Conn
 	through  []uint64
 	envoy    time.Duration // Progress.Envoy of the last
-	progress []uint64 // those that came further, each time
+	progress []uint64      // those that came further, each time
 }
 
 type clock struct {
