@@ -27,7 +27,7 @@ GOBUILD  := CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath
 STAMP    := -ldflags "-X github.com/lateen-mesh/lateen/internal/cli/build.Version=$(VERSION)"
 
 .DEFAULT_GOAL := help
-.PHONY: help always modules build images envoy kube-modules kube istioctl istiod clients prometheus dashboards dashboards-sdk dashboard-pictures demo up check test test-all test-rest test-short linter lint vulncheck release-check sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants sizing beside-istiod soak conformance conformance-core conformance-modules book-lab seeds history changelog clean
+.PHONY: help always clean-commit modules build images envoy kube-modules kube istioctl istiod clients prometheus dashboards dashboards-sdk dashboard-pictures demo up check test test-all test-rest test-short linter lint vulncheck release-check sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants sizing beside-istiod soak conformance conformance-core conformance-modules book-lab seeds history changelog clean
 
 help: ## show this
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -210,11 +210,15 @@ book-lab: kube ## run the lab of the book "Istio in Action" (three minutes), and
 # What the labs need: that of gateways, an API server.
 LAB_PARTS := build envoy $(if $(filter gateway,$(LABS)),kube)
 
-seeds: $(LAB_PARTS) ## run all published tests (a quarter of an hour of an idle machine), and write docs/seeds.md; or make seeds LABS=dns
+# Figures of a tree that nobody can check out are no figures.
+clean-commit:
+	@case "$(VERSION)" in *-dirty) echo "this tree has changes that are not committed ($(VERSION)): commit them first, so that others can measure the same" >&2; exit 1;; esac
+
+seeds: clean-commit $(LAB_PARTS) ## run all published tests (a quarter of an hour of an idle machine), and write docs/seeds.md; FULL=1: at the published size (an hour); LABS=dns: one
 	@mkdir -p docs/seeds
 	@failed=; for lab in $(LABS); do \
 		echo "lab $$lab"; \
-		SCALE= GO=$(GO) hack/lab.sh $$lab bin/lab.json && \
+		SCALE= FULL=$(FULL) GO=$(GO) hack/lab.sh $$lab bin/lab.json && \
 		cp bin/lab.json docs/seeds/$$lab.json || failed="$$failed $$lab"; \
 	done; \
 	$(GO) test -short ./internal/perf/lab -run '^TestSeedsPageIsCurrent$$' -update && \

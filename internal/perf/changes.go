@@ -101,7 +101,11 @@ func (b *testbed) awaitChanges(ctx context.Context, s baseline, all int) error {
 // churn replaces a percentage of the sidecars by new ones and waits until all have received the
 // changes. Options.Rate counts removals and additions.
 func (b *testbed) churn(ctx context.Context, p *Phase, percent int) error {
-	places := load.Spread(b.o.Sidecars, b.o.Sidecars*percent/100)
+	churned := b.o.Sidecars * percent / 100
+	if b.o.MostChurned > 0 {
+		churned = min(churned, b.o.MostChurned)
+	}
+	places := load.Spread(b.o.Sidecars, churned)
 	before, began := b.tracker.startPhase(endpoints), time.Now()
 	pace := newPacer(b.o.Rate)
 	defer pace.stop()

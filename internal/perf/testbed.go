@@ -22,6 +22,8 @@ type Options struct {
 	// Changes is how many changes a phase makes, and Rate how many it makes each second.
 	Changes int
 	Rate    float64
+	// MostChurned is how many sidecars a churn replaces at most; 0 is as many as its share says.
+	MostChurned int
 	// OneAtATime delays a change until the one before has reached all sidecars.
 	OneAtATime bool
 	// StallTimeout is how long a phase may make no progress before the run fails.
@@ -77,6 +79,9 @@ const loadPhase = "load"
 
 // newTestbed starts a control plane with the mesh.
 func newTestbed(ctx context.Context, o Options) (*testbed, error) {
+	if err := CheckLimits(o.Sidecars); err != nil {
+		return nil, err
+	}
 	b := &testbed{
 		o:        o,
 		plane:    o.Plane(),

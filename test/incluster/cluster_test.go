@@ -75,7 +75,7 @@ func newCluster(t *testing.T, apiServerFlags ...string) *cluster {
 // applyManifests applies what lateen manifest prints, with further flags.
 func (c *cluster) applyManifests(t *testing.T, flags ...string) {
 	t.Helper()
-	args := append([]string{"manifest", "--image", "lateen:test", "--crds=false"}, flags...)
+	args := append([]string{"manifest", "--image", "lateen:test", "--crds=false", "--part", "all"}, flags...)
 	manifests, err := exec.Command(c.lateen, args...).Output() //nolint:gosec // our own
 	require.NoError(t, err)
 	for document := range bytes.SplitSeq(manifests, []byte("---\n")) {

@@ -249,10 +249,37 @@ func (r *reader) uninstallsAll(t *testing.T) {
 
 // withManifests applies what lateen manifest prints, of two revisions.
 func (r *reader) withManifests(t *testing.T) {
+	r.does(t, `lateen manifest --part base | kubectl apply -f -`)
 	r.does(t, `lateen manifest --image IMAGE | kubectl apply -f -`)
-	text := r.does(t, `lateen manifest --image IMAGE --revision canary --crds=false`)
+	r.knowsWhatKubectlApplied(t)
+	text := r.does(t, `lateen manifest --image IMAGE --revision canary`)
 	require.NoError(t, os.WriteFile(filepath.Join(r.dir, "canary.yaml"), []byte(text), 0o600))
 	r.must(t, "kubectl apply -f canary.yaml")
 	require.NotNil(t, r.c.find(t, "Deployment", root, "istiod"))
 	require.NotNil(t, r.c.find(t, "Deployment", root, "istiod-canary"))
+}
+
+// knowsWhatKubectlApplied compares what kubectl has applied, changes it by lateen upgrade, and
+// removes it by kubectl, which leaves Istio's kinds, and by lateen uninstall.
+func (r *reader) knowsWhatKubectlApplied(t *testing.T) {
+	text := func(command string) string {
+		code, text := r.shell(t, command)
+		require.Zero(t, code, "%s\n%s", command, text)
+		return text
+	}
+	const deployment, variable = `kubectl get deployment istiod -n istio-system -o yaml`, "PILOT_PUSH_THROTTLE"
+	require.Empty(t, text(`lateen diff`))
+	upgraded := text(`lateen upgrade --wait=false --set pilot.env.PILOT_PUSH_THROTTLE=7`)
+	require.Contains(t, upgraded, "changing Deployment istio-system/istiod")
+	require.Contains(t, text(deployment), variable)
+	r.must(t, `lateen upgrade --wait=false --reset-values --image IMAGE`)
+	require.NotContains(t, text(deployment), variable)
+	r.does(t, `lateen manifest --image IMAGE | kubectl delete -f -`)
+	r.must(t, `kubectl get crd virtualservices.networking.istio.io`)
+	require.Nil(t, r.c.find(t, "Deployment", root, "istiod"))
+	again := `lateen manifest --image IMAGE | kubectl apply -f -`
+	r.must(t, again)
+	r.must(t, `lateen uninstall`)
+	require.Nil(t, r.c.find(t, "Deployment", root, "istiod"))
+	r.must(t, again)
 }

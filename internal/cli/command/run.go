@@ -32,6 +32,8 @@ func Main(root *cobra.Command) int { return runUntilSignal(root, os.Args[1:], gr
 // Run is Main with arguments and a context.
 func Run(ctx context.Context, root *cobra.Command, args []string) int {
 	root.SetArgs(args)
+	refuseUnknown(root)
+	root.SetFlagErrorFunc(explainFlag)
 	started := false
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if err := errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups()); err != nil {

@@ -129,7 +129,7 @@ func (f *applyFlags) plan(ctx context.Context, cmd *cobra.Command, cluster *appl
 
 // planOf returns the steps to a spec. Nothing is changed.
 func planOf(ctx context.Context, cluster *apply.Cluster, s *spec.Spec, o apply.Options) ([]apply.Step, error) {
-	objects, err := objectsOf(s, cluster)
+	objects, err := withRecord(s, cluster)
 	if err != nil {
 		return nil, fmt.Errorf("nothing is changed:\n%w", err)
 	}
@@ -142,7 +142,9 @@ func planOf(ctx context.Context, cluster *apply.Cluster, s *spec.Spec, o apply.O
 	return slices.Concat(steps, left), err
 }
 
-func objectsOf(s *spec.Spec, cluster *apply.Cluster) ([]*unstructured.Unstructured, error) {
+// withRecord returns the objects of a spec, and the record of it. A nil cluster stands for one that
+// is not asked.
+func withRecord(s *spec.Spec, cluster spec.Lookup) ([]*unstructured.Unstructured, error) {
 	objects, err := s.Objects(cluster)
 	if err != nil || s.GatewaysOnly { // the record is a control plane's
 		return objects, err

@@ -43,7 +43,7 @@ func TestMistakesInTheCommandLineAreTold(t *testing.T) {
 		{[]string{"install", "--image", "i", "--namespace", "A"}, "want a name of small letters"},
 		{[]string{"uninstall", "--revision", "UP"}, "want a name of small letters"},
 		{[]string{"precheck", "-o", "xml"}, "want table or json"},
-		{[]string{"upgrade", "--timeout", "soon"}, "invalid duration"},
+		{[]string{"upgrade", "--timeout", "soon"}, "want a time, as 30s or 5m"},
 		{[]string{"manifest", "more"}, `"more" is one argument too many: want lateen manifest`},
 	} {
 		code, text := said(t, c.args...)

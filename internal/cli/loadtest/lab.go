@@ -20,6 +20,7 @@ import (
 type labFlags struct {
 	o                     lab.Options
 	envoy, report, output string
+	full                  bool
 }
 
 func newLab(out, progress *terminal.Writer) *cobra.Command {
@@ -32,8 +33,9 @@ func newLab(out, progress *terminal.Writer) *cobra.Command {
 		Use:   "lab NAME",
 		Short: "Run a published test: its table, with Lateen's figures beside",
 		Long: `Runs a test as a published document describes it, and prints the document's columns: Lateen's
-figure, and the published one beside it. Sizes are a share of the published ones (--scale), so that a
-machine with two CPUs does it in a minute or two; each report says its scale and its machine. The labs:
+figure, the published one beside it, their ratio, and both for each sidecar. Sizes are a share of the
+published ones (--scale), so that a machine with two CPUs does it in a minute or two; --full takes the
+published size. Each report says its scale and its machine. The labs:
 
 ` + strings.Join(about, "\n"),
 		Example: `  lateen perf lab book
@@ -60,11 +62,13 @@ func (f *labFlags) complete(cmd *cobra.Command) *cobra.Command {
 	command.AtLeast(flags, "think", &f.o.Think, 0)
 	flags.Float64Var(&f.o.Scale, "scale", 0, "the size as a share of the published one, 1 at most (default: the "+
 		"lab's own)")
+	flags.BoolVar(&f.full, "full", false, "the published size (--scale 1); some labs take ten minutes")
 	flags.Float64Var(&f.o.Pause, "pause", 1, "the pauses between changes as a share of the published ones, 0 to 1")
 	flags.StringVar(&f.envoy, "envoy", "", "Envoy binary (default: $LATEEN_ENVOY, .tools/envoy here or beside the "+
 		"binary, then PATH); labs that can do without one do")
 	flags.StringVar(&f.report, "report", "", "write the result into this directory as JSON, and an HTML report of all "+
 		"that is there")
+	cmd.MarkFlagsMutuallyExclusive("full", "scale")
 	_ = cmd.MarkFlagDirname("report")
 	command.BindOutput(cmd, &f.output)
 	for name, share := range map[string]*float64{"scale": &f.o.Scale, "pause": &f.o.Pause} {
@@ -82,6 +86,9 @@ func (f *labFlags) run(cmd *cobra.Command, name string, out, progress *terminal.
 	l, err := lab.Find(name)
 	if err != nil {
 		return err
+	}
+	if f.full {
+		f.o.Scale = 1
 	}
 	if f.o.Envoy, err = command.FindEnvoy(f.envoy); err != nil && (l.NeedsEnvoy || f.envoy != "") {
 		return err

@@ -3,6 +3,8 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,10 +19,25 @@ var shared = map[string]bool{
 	"Namespace": true, "CustomResourceDefinition": true, "PeerAuthentication": true, "DestinationRule": true,
 }
 
-// isShared reports whether an object may be somebody else's without being in the way. The root of
+// IsShared reports whether an object may be somebody else's without being in the way. The root of
 // the mesh is shared by all control planes, and none of its labels says whose it is.
-func isShared(o *unstructured.Unstructured) bool {
+func IsShared(o *unstructured.Unstructured) bool {
 	return shared[o.GetKind()] || o.GetKind() == "Secret" && o.GetLabels()[partOf] == ""
+}
+
+// Own labels objects as those of a revision, but for what is shared.
+func Own(objects []*unstructured.Unstructured, revision string) {
+	for _, o := range objects {
+		if IsShared(o) {
+			continue
+		}
+		labels := o.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[OwnerLabel] = revision
+		o.SetLabels(labels)
+	}
 }
 
 // isOurs reports whether this program has applied an object.
@@ -31,6 +48,18 @@ func isOurs(live *unstructured.Unstructured) bool {
 		}
 	}
 	return false
+}
+
+// wasApplied reports whether kubectl apply has made an object as lateen manifest prints it.
+func wasApplied(live *unstructured.Unstructured, revision string) bool {
+	return live.GetLabels()[OwnerLabel] == revision && slices.ContainsFunc(live.GetManagedFields(),
+		func(m metav1.ManagedFieldsEntry) bool { return isKubectlApply(`"` + m.Manager + `"`) })
+}
+
+// isKubectlApply reports whether a conflict is with what kubectl apply has set: on the client's
+// side, or with --server-side.
+func isKubectlApply(who string) bool {
+	return strings.HasPrefix(who, `"kubectl-client-side-apply"`) || strings.HasPrefix(who, `"kubectl"`)
 }
 
 // foreign says why an object in the cluster must not be touched; empty: it is Lateen's.

@@ -31,6 +31,9 @@ type Step struct {
 	Action Action
 	// Live is the object in the cluster, and Result what it becomes; nil if there is none.
 	Live, Result *unstructured.Unstructured
+	// TakenOver tells that kubectl has applied the object as lateen manifest prints it: the fields
+	// that it has set are taken over.
+	TakenOver bool
 	// Kept are fields that somebody else has set, and that stay so. Conflicts are others, with who
 	// has set them.
 	Kept, Conflicts []string
@@ -105,14 +108,7 @@ func (m missing) note(created *unstructured.Unstructured) {
 func (c *Cluster) step(ctx context.Context, object *unstructured.Unstructured, o Options, missing missing,
 ) (step Step, why string, err error) {
 	object = object.DeepCopy()
-	labels := object.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	if !isShared(object) {
-		labels[OwnerLabel] = o.Revision
-		object.SetLabels(labels)
-	}
+	Own([]*unstructured.Unstructured{object}, o.Revision)
 	live, err := c.get(ctx, object)
 	if errors.Is(err, ErrNoKind) && missing.kinds[object.GroupVersionKind().GroupKind()] {
 		return Step{Object: object, Action: Create, Result: object}, "", nil // nobody can check it yet
@@ -120,10 +116,10 @@ func (c *Cluster) step(ctx context.Context, object *unstructured.Unstructured, o
 	if err != nil {
 		return Step{}, "", err
 	}
-	if live != nil && isShared(object) && !isOurs(live) {
+	if live != nil && IsShared(object) && !isOurs(live) {
 		return Step{Object: object, Action: Keep, Live: live, Result: live}, "", nil
 	}
-	if live != nil && !isShared(object) {
+	if live != nil && !IsShared(object) {
 		if why := foreign(live, o.Revision); why != "" {
 			return Step{}, why, nil
 		}
@@ -136,6 +132,7 @@ func (c *Cluster) step(ctx context.Context, object *unstructured.Unstructured, o
 	if missing.namespaces[namespace] {
 		namespace = metav1.NamespaceDefault // what is refused there is refused anywhere
 	}
+	step.TakenOver = live != nil && wasApplied(live, o.Revision)
 	if err := c.dryRun(ctx, &step, namespace, o.Force); err != nil {
 		return Step{}, "", err
 	}
@@ -158,7 +155,7 @@ func (c *Cluster) dryRun(ctx context.Context, step *Step, namespace string, forc
 	result, err := c.send(ctx, asked, metav1.ApplyOptions{DryRun: []string{metav1.DryRunAll}, Force: force})
 	if apierrors.IsConflict(err) && !force {
 		var fields [][]string
-		if fields, step.Conflicts = conflicts(err); len(step.Conflicts) > 0 {
+		if fields, step.Conflicts = conflicts(err, step.TakenOver); len(step.Conflicts) > 0 {
 			step.Result = step.Live
 			return nil
 		}
@@ -170,7 +167,7 @@ func (c *Cluster) dryRun(ctx context.Context, step *Step, namespace string, forc
 		if asked.GetNamespace() != "" {
 			asked.SetNamespace(namespace)
 		}
-		result, err = c.send(ctx, asked, metav1.ApplyOptions{DryRun: []string{metav1.DryRunAll}})
+		result, err = c.send(ctx, asked, metav1.ApplyOptions{DryRun: []string{metav1.DryRunAll}, Force: step.TakenOver})
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", Name(step.Object), err)
@@ -192,17 +189,21 @@ var yielding = map[string][]string{
 }
 
 // conflicts returns the fields in conflict: those that yield, and the others with who has set them.
-func conflicts(err error) (fields [][]string, others []string) {
+// With takenOver, what kubectl has applied is none.
+func conflicts(err error, takenOver bool) (fields [][]string, others []string) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
 		return nil, []string{err.Error()}
 	}
 	for _, cause := range status.Status().Details.Causes {
+		who := strings.TrimPrefix(cause.Message, "conflict with ")
+		if takenOver && isKubectlApply(who) {
+			continue
+		}
 		if path, ok := yielding[cause.Field]; ok {
 			fields = append(fields, path)
 			continue
 		}
-		who := strings.TrimPrefix(cause.Message, "conflict with ")
 		others = append(others, fmt.Sprintf("%s (%s)", strings.TrimPrefix(cause.Field, "."), who))
 	}
 	return fields, others

@@ -18,6 +18,9 @@ type Lab struct {
 	// Scale is the default size, as a share of the published one: 0.04 of 25,000 sidecars are
 	// 1,000.
 	Scale float64
+	// Sidecars is how many simulated sidecars the largest of the published meshes has; 0 for a lab
+	// without, or with few.
+	Sidecars int
 	// NeedsEnvoy is set if nothing can be measured without an Envoy.
 	NeedsEnvoy bool
 

@@ -48,7 +48,8 @@ func Page(reports []Report) string {
 const pageBegin = `# The published tests, beside Lateen
 
 Each table of the documents that Lateen is held against, with Lateen's figure beside the published
-one. Published figures are of other machines and, mostly, larger meshes: compare shapes, not digits.
+one, the ratio of both, and where they are of a mesh of sidecars what each of these takes. Published
+figures are of other machines and, mostly, larger meshes: compare shapes, not digits.
 [Performance](performance.md) has istiod and Lateen on one machine. "make seeds" measures all again
 (about 15 minutes) and writes this page; "lateen perf lab NAME" runs one
 ([guide](guides/measure.md#published-tests)).
@@ -68,6 +69,9 @@ func (t Table) markdown() string {
 	line(header)
 	b.WriteString("|---" + strings.Repeat("|---:", len(header)-1) + "|\n")
 	for _, r := range rows {
+		if t.compares() && r[1] == "" {
+			r[0] = "**" + r[0] + "**"
+		}
 		line(r)
 	}
 	return b.String()

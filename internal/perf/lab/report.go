@@ -4,10 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/perf/measure"
 )
 
@@ -52,16 +50,16 @@ func ParseReport(encoded []byte) (Report, error) {
 
 // Where says on what a report was measured.
 func (r Report) Where() string {
-	return fmt.Sprintf("%d CPUs (%s), %d GiB; %g of the published size", r.Machine.Cores, r.Machine.CPU,
+	return fmt.Sprintf("%d CPUs (%s), %d GiB; %.2g of the published size", r.Machine.Cores, r.Machine.CPU,
 		(r.Machine.Memory+1<<29)>>30, r.Scale)
 }
 
 // none stands in cells without a figure.
 const none = "-"
 
-// Text returns the header and the rows of a table as texts. A column with published figures has
-// them in another column at its right.
-func (t Table) Text() (header []string, rows [][]string) {
+// wide returns a table with a column for each figure. A column with published figures has them in
+// another column at its right.
+func (t Table) wide() (header []string, rows [][]string) {
 	header = []string{""}
 	for i, c := range t.Columns {
 		if header = append(header, c.Name); t.published(i) {
@@ -91,15 +89,4 @@ func (t Table) Text() (header []string, rows [][]string) {
 // published tells whether any row has a published figure in a column.
 func (t Table) published(column int) bool {
 	return slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Cells[column].Published != "" })
-}
-
-// Terminal returns the table for a terminal.
-func (t Table) Terminal() terminal.Table {
-	header, rows := t.Text()
-	header[0] = strings.ToUpper(header[0])
-	out := terminal.Table{Header: header}
-	for _, r := range rows {
-		out.Row(r...)
-	}
-	return out
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/perf"
 	"github.com/lateen-mesh/lateen/internal/perf/controlplane"
 	"github.com/lateen-mesh/lateen/internal/perf/measure"
 )
@@ -72,10 +73,24 @@ func (l Lab) Run(ctx context.Context, o Options) (Report, error) {
 		err = fmt.Errorf("lab %s needs an Envoy: make envoy puts one into .tools, or name one with --envoy", l.Name)
 	}
 	if err == nil {
+		err = l.checkRoom(o.Scale)
+	}
+	if err == nil {
 		err = l.run(ctx, r)
 	}
 	report.Tables, report.Notes = r.tables, r.notes
 	return report, err
+}
+
+// checkRoom reports whether this machine has room for the lab's sidecars, and which scale it has
+// room for.
+func (l Lab) checkRoom(scale float64) error {
+	err := perf.CheckLimits(int(float64(l.Sidecars) * scale))
+	var limit *perf.LimitError
+	if errors.As(err, &limit) && limit.Fits > 0 {
+		return fmt.Errorf("%w, with --scale %.2g", err, math.Floor(100*float64(limit.Fits)/float64(l.Sidecars))/100)
+	}
+	return err
 }
 
 func (o Options) validate() error {

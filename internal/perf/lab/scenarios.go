@@ -47,12 +47,13 @@ func churnLab() Lab {
 		Reproduces: "the tables of pod churn, with Azure CNI Overlay and with Cilium",
 		Steps: []string{
 			"all sidecars of one service connect to one control plane",
-			"0 %: endpoints change. 25 % and 50 %: so many sidecars go with their pods, and come back under other " +
-				"addresses, at the published rate times the scale",
+			"0 %: endpoints change. 25 % and 50 %: of so many sidecars some go with their pods, and come back under " +
+				"other addresses, at the published rate",
 		},
-		Scale:  0.06,
-		tables: churnTables,
-		run:    runChurn,
+		Scale:    0.06,
+		Sidecars: publishedSidecars()[0],
+		tables:   churnTables,
+		run:      runChurn,
 	}
 }
 
@@ -79,18 +80,19 @@ func churnTables() []Table {
 	return []Table{overlay, cilium}
 }
 
-// publishedSidecars and publishedRate are those of the tables' rows with 25 %, without Cilium.
-const (
-	publishedSidecars = 25_000
-	publishedRate     = 31.2
-)
+// publishedSidecars are those of the rows, and publishedRate is the rate of those with a churn, both
+// without Cilium.
+func publishedSidecars() []int { return []int{25_000, 15_000, 15_000} }
+
+const publishedRate = 31.2
 
 func runChurn(ctx context.Context, r *run) error {
-	sidecars := r.scaled(publishedSidecars, 4)
 	for i, percent := range churns() {
+		sidecars := r.scaled(publishedSidecars()[i], 4)
 		o := r.scenario(load.Shape{Namespaces: 1, Services: 1, Pods: sidecars}, sidecars)
 		if percent > 0 {
-			o.Rate = max(publishedRate, float64(sidecars*percent/100)/maxChurnTime.Seconds()*2)
+			o.Rate = publishedRate
+			o.MostChurned = int(publishedRate * r.churnTime().Seconds() / 2)
 		}
 		report, err := perf.Run(ctx, o, perf.Churn(percent))
 		if err != nil {
@@ -103,12 +105,19 @@ func runChurn(ctx context.Context, r *run) error {
 	}
 	r.note("The published sidecars are the most that one istiod served. Ours are how many connected, all of " +
 		"which were served: lateen perf churn --find-capacity searches for the most. One run fills both tables, " +
-		"since no network plugin is part of it. Sidecars and control plane share this machine.")
+		"since no network plugin is part of it. The rate counts sidecars that go and that come. A churn ends " +
+		"after 20 s, at the published size after two minutes, though not all of its share have been replaced. " +
+		"Sidecars and control plane share this machine.")
 	return nil
 }
 
-// maxChurnTime is how long a churn may take. A large one is faster than the published rate.
-const maxChurnTime = 20 * time.Second
+// churnTime is how long a churn may take.
+func (r *run) churnTime() time.Duration {
+	if r.Scale == 1 {
+		return 2 * time.Minute
+	}
+	return 20 * time.Second
+}
 
 func servicesLab() Lab {
 	return Lab{
@@ -118,6 +127,7 @@ func servicesLab() Lab {
 		Reproduces: "the tables of multiple services: sidecar capacity, CPU and memory",
 		Steps:      []string{"all sidecars of 1,000 services connect", "a route changes five times"},
 		Scale:      0.05,
+		Sidecars:   20_000,
 		tables:     servicesTables,
 		run:        runServices,
 	}
@@ -163,9 +173,10 @@ func kubeconLab() Lab {
 			"all sidecars connect, and see everything; endpoints, routes and services change",
 			"the same with one Sidecar that isolates namespaces, and a gateway in each",
 		},
-		Scale:  0.1,
-		tables: kubeconTables,
-		run:    runKubecon,
+		Scale:    1,
+		Sidecars: 6100,
+		tables:   kubeconTables,
+		run:      runKubecon,
 	}
 }
 

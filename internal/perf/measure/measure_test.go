@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -110,4 +111,21 @@ func TestScrape(t *testing.T) {
 	m, err := s.Metrics(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "1.31", m.Label("istio_build", "tag"))
+}
+
+func TestRoomOfThisMachine(t *testing.T) {
+	require.Positive(t, ThisRoom().Descriptors)
+	require.Positive(t, ThisRoom().Memory)
+	dir := t.TempDir()
+	_, limited := cgroupRoom(dir)
+	require.False(t, limited)
+	for file, content := range map[string]string{"memory.max": "max\n", "memory.current": "100\n"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600))
+	}
+	_, limited = cgroupRoom(dir)
+	require.False(t, limited)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "memory.max"), []byte("1000\n"), 0o600))
+	left, limited := cgroupRoom(dir)
+	require.True(t, limited)
+	require.EqualValues(t, 900, left)
 }

@@ -62,10 +62,15 @@ const sealAfter = 30 * time.Second
 // members with their names. Half of it keeps that form while it does.
 const churningShare = 12
 
-// churns reports whether an assignment is large enough and changes often enough for LEDS form.
-func (e *emission) churns(r *resource.Resource) bool {
+// churningAtOnce is how many assignments a batch has at most of which small ones go by members: each
+// takes a response of its own, which costs Envoy as much as a list of 70 endpoints.
+const churningAtOnce = 4
+
+// churns reports whether an assignment of a batch is large enough and changes often enough for LEDS
+// form, and comes with few others.
+func (e *emission) churns(r *resource.Resource, inBatch int) bool {
 	s := &e.session.leds
-	return r.Endpoints() >= s.minEndpointsToStay()/churningShare && e.session.opt.Differ.Churns(r.Name())
+	return inBatch <= churningAtOnce && r.Endpoints() >= s.minEndpointsToStay()/churningShare && e.session.opt.Differ.Churns(r.Name())
 }
 
 // goes reports whether an assignment goes in LEDS form: a large one, or one that churns. A small one
@@ -162,7 +167,7 @@ func (e *emission) takeFrom(
 	all := true
 	for i, r := range list {
 		_, has := s.clusters[r.Name()]
-		churns := e.churns(r)
+		churns := e.churns(r, len(list))
 		if !has && (s.minEndpoints == 0 || r.Endpoints() < int(s.minEndpoints) && !churns) {
 			if !all {
 				rest = append(rest, r)
