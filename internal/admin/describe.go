@@ -25,18 +25,15 @@ func (m *Mesh) describe(query url.Values) (any, error) {
 		return nil, errNotReady
 	}
 	d, q := describer{w, map[source.Key]bool{}}, page.DescribeQuestionOf(query)
-	var out *page.Description
-	switch q.Kind {
-	case "pod":
-		out = d.pod(q.Namespace, q.Name)
-	case "service":
-		out = d.service(q.Namespace, q.Name)
-	default:
+	describe := map[string]func(namespace, name string) *page.Description{"pod": d.pod, "service": d.service}[q.Kind]
+	if describe == nil {
 		return nil, fmt.Errorf("the kind %.64q: want pod or service", q.Kind)
 	}
-	if out == nil {
-		return nil, fmt.Errorf("%s %.253q of namespace %.253q %w", q.Kind, q.Name, q.Namespace, errNotDescribed)
+	name, err := d.named(q)
+	if err != nil {
+		return nil, err
 	}
+	out := describe(q.Namespace, name)
 	for _, problem := range m.Problems() {
 		if d.involved[problem.Object] {
 			out.Problems = append(out.Problems, problem.String())

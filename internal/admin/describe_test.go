@@ -86,6 +86,13 @@ func TestDescribe(t *testing.T) {
 
 	_, err = ask("pod", "nobody")
 	require.ErrorIs(t, err, errNotDescribed)
+	require.ErrorContains(t, err, "want one of web-0")
+	d, err = ask("pod", "we")
+	require.NoError(t, err, "a part of one name")
+	require.Equal(t, "web-0", d.Name)
+	d, err = ask("service", string(host))
+	require.NoError(t, err)
+	require.Equal(t, "web", d.Name)
 	_, err = ask("node", "x")
 	require.ErrorContains(t, err, "want pod or service")
 }

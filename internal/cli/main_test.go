@@ -48,7 +48,10 @@ func TestMistakesInTheCommandLineAreTold(t *testing.T) {
 		{[]string{"help", "authz", "chek"}, "want check"},
 		{[]string{"perf", "endpoint"}, "want endpoints"},
 		{[]string{"perf", "endpoints", "--services", "x"}, `--services "x": want a whole number`},
-		{[]string{"perf", "endpoints", "--services", "99999999999999999999"}, "want a whole number that is not as large"},
+		{
+			[]string{"perf", "endpoints", "--services", "99999999999999999999"},
+			"want a whole number that is not as large",
+		},
 		{[]string{"perf", "endpoints", "--patience", "x"}, `--patience "x": want a time, as 30s or 5m`},
 		{[]string{"perf", "endpoints", "--rate", "x"}, `--rate "x": want a number`},
 		{[]string{"authz", "check"}, "WORKLOAD is missing: want lateen authz check WORKLOAD"},

@@ -134,9 +134,9 @@ const (
 	maxNativeBuckets = 160
 )
 
-// histogramOpts has the buckets that others' rules name, which are istiod's where it has the metric,
-// and those of a native histogram beside them. A scraper gets these if it asks for them. Nearly all
-// of what a control plane does takes less than istiod's first bucket.
+// histogramOpts has the buckets that others' rules name, which are istiod's where it has the
+// metric, and those of a native histogram beside them. A scraper gets these if it asks for them.
+// Nearly all of what a control plane does takes less than istiod's first bucket.
 func histogramOpts(name, help string, buckets []float64) prometheus.HistogramOpts {
 	return prometheus.HistogramOpts{
 		Name: name, Help: help, Buckets: buckets,

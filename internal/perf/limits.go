@@ -35,9 +35,9 @@ func CheckLimits(sidecars int) error { return roomFor(sidecars, measure.ThisRoom
 func roomFor(sidecars int, room measure.Room) error {
 	if most := room.Descriptors - otherDescriptors; room.Descriptors > 0 && sidecars > most {
 		return &LimitError{sidecars, max(most, 0), fmt.Sprintf(
-			"each takes a file descriptor of the control plane and one of the process that simulates it, and the limit "+
-				"here is %d for each process (ulimit -Hn; as root, ulimit -n %d raises it, or LimitNOFILE= of a systemd unit)",
-			room.Descriptors, sidecars+otherDescriptors,
+			"each takes a file descriptor of the control plane and one of the process that simulates it, and the "+
+				"limit here is %d for each process (ulimit -Hn; as root, ulimit -n %d raises it, or LimitNOFILE= of a "+
+				"systemd unit)", room.Descriptors, sidecars+otherDescriptors,
 		)}
 	}
 	if most := int((room.Memory - memoryOfPlane) / memoryOfSidecar); room.Memory > 0 && sidecars > most {

@@ -93,7 +93,10 @@ func (f *fleet) push(state resource.State) int {
 		s := f.sessions[i]
 		for responses := s.Update(p.State, p.Overlay, now); len(responses) > 0; {
 			r := responses[0]
-			conn.Sent(r.Generation, fanout.Encode(session.Delta, r, p.Overlay).Size)
+			conn.Sent(r.Generation, fanout.Load{
+				Bytes: fanout.Encode(session.Delta, r, p.Overlay).Size,
+				Envoy: s.State().EnvoyTime(r.Type, r.Upserts, r.Removed, r.Shared),
+			})
 			responses = append(responses[1:], s.Request(session.Request{TypeURL: r.Type.URL(), Nonce: r.Nonce}, now)...)
 		}
 		conn.Acknowledged(s.AckedGeneration())

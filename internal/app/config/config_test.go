@@ -158,7 +158,10 @@ func TestWhoSetsTheDebounceMeansIt(t *testing.T) {
 		{map[string]string{"PILOT_DEBOUNCE_AFTER": "100ms"}, 0, 0},
 		{map[string]string{"PILOT_DEBOUNCE_MAX": "10s"}, 20 * time.Millisecond, 0},
 		{map[string]string{"PILOT_DEBOUNCE_AFTER": "1s", "LATEEN_DEBOUNCE_EARLY": "50ms"}, 50 * time.Millisecond, 0},
-		{map[string]string{"PILOT_DEBOUNCE_MAX": "1s", "LATEEN_DEBOUNCE_STEADY": "1s"}, 20 * time.Millisecond, time.Second},
+		{
+			map[string]string{"PILOT_DEBOUNCE_MAX": "1s", "LATEEN_DEBOUNCE_STEADY": "1s"}, 20 * time.Millisecond,
+			time.Second,
+		},
 		{map[string]string{"LATEEN_DEBOUNCE_EARLY": "0s"}, 0, 150 * time.Millisecond},
 	} {
 		settings, err := FromEnv(lookup(c.env))

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// refuseUnknown makes all commands with others below them refuse words that are none, with the names
-// that would fit. Without it cobra prints help, and the exit code is 0.
+// refuseUnknown makes all commands with others below them refuse words that are none, with the
+// names that would fit. Without it cobra prints help, and the exit code is 0.
 func refuseUnknown(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -47,7 +47,8 @@ func refuseBelow(c *cobra.Command) {
 func findTopic(root *cobra.Command, topic []string) error {
 	at := root
 	for _, word := range topic {
-		i := slices.IndexFunc(at.Commands(), func(c *cobra.Command) bool { return c.Name() == word || c.HasAlias(word) })
+		named := func(c *cobra.Command) bool { return c.Name() == word || c.HasAlias(word) }
+		i := slices.IndexFunc(at.Commands(), named)
 		if i < 0 {
 			return unknown(at, word)
 		}

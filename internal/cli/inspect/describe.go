@@ -102,7 +102,7 @@ func describe(ctx context.Context, r *remote.Remote, kind, namespace, name strin
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(report.Proxies, func(p proxyLine) bool { return p.ProxyID == name+"."+namespace })
+	at := slices.IndexFunc(report.Proxies, func(p proxyLine) bool { return p.ProxyID == d.Name+"."+namespace })
 	if at >= 0 {
 		d.Proxy = &report.Proxies[at]
 	}

@@ -256,6 +256,9 @@ func (f *proxyConfigFlags) print(cmd *cobra.Command, out *terminal.Writer, kind 
 	table, resources := dump.section(kind, f.filter)
 	if f.output == "table" {
 		out.Table(table)
+		if len(table.Rows) == 0 && kind == kindSecrets {
+			out.Line("the control plane has given it no secrets: the certificate of the mesh comes from its agent")
+		}
 		return nil
 	}
 	return command.PrintAs(cmd.OutOrStdout(), f.output, resources)

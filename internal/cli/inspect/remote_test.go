@@ -94,7 +94,7 @@ func TestStatusAsksAllReplicas(t *testing.T) {
 	out, err := output(t, cluster, statusCommand)
 	require.NoError(t, err)
 	require.Regexp(t, `a\.default .* istiod-1\nb\.default .* istiod-0\n`, out)
-	require.Contains(t, out, "1 problem in the manifests:\n  bad weight\n")
+	require.Contains(t, out, "1 problem in the mesh's objects:\n  bad weight\n")
 
 	cluster["istiod-2"] = ""
 	out, err = output(t, cluster, statusCommand)

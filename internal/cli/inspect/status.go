@@ -160,10 +160,10 @@ func printStatus(out *terminal.Writer, report statusReport) {
 		}
 	}
 	if len(report.Problems) == 0 {
-		out.Line("no problems in the manifests")
+		out.Line("no problems in the mesh's objects")
 		return
 	}
-	out.Line("%s in the manifests:", terminal.Count(len(report.Problems), "problem", "problems"))
+	out.Line("%s in the mesh's objects:", terminal.Count(len(report.Problems), "problem", "problems"))
 	for _, p := range report.Problems {
 		style := terminal.Warn
 		if p.Severity == "error" {

@@ -35,7 +35,7 @@ func TestStatusShowsWhatIsRefused(t *testing.T) {
 		"b.default  router   -       SYNCED  NOT_SENT  NOT_SENT  NOT_SENT  NACK      NACK      1.2 kB",
 		"b.default refused vhds: bad regex; it keeps its last version of http.80/a, http.80/b",
 		"b.default refused sds: it keeps its last version of cert",
-		"no problems in the manifests",
+		"no problems in the mesh's objects",
 		"",
 	}, "\n"), out.String())
 }

@@ -2,6 +2,7 @@ package installer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -27,12 +28,17 @@ func (f *clusterFlags) bind(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("kubeconfig")
 }
 
+var errNoKubeconfig = errors.New("there is no kubeconfig, and this is no Pod")
+
 // config returns how to reach the cluster.
 func (f *clusterFlags) config() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
 		&clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) { // its text advises a variable that does nothing here
+		err = errNoKubeconfig
+	}
 	if err != nil {
 		return nil, fmt.Errorf("looking for the cluster: %w; want --kubeconfig FILE", err)
 	}

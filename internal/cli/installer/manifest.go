@@ -55,8 +55,8 @@ so.`,
 		},
 	}
 	f.bind(cmd)
-	cmd.Flags().StringVar(&part, "part", controlPlanePart,
-		"base (the namespace, Istio's kinds, the root of the mesh), control-plane (all but these, and gateways), or all")
+	cmd.Flags().StringVar(&part, "part", controlPlanePart, "base (the namespace, Istio's kinds, the root of the "+
+		"mesh), control-plane (the rest, with gateways), or all")
 	command.ValidateFlag(cmd.Flags(), "part", func() error {
 		if !slices.Contains([]string{basePart, controlPlanePart, allParts}, part) {
 			return errors.New("want base, control-plane or all")

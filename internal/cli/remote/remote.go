@@ -111,12 +111,17 @@ func (r *Remote) BindCluster(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename(FlagKubeconfig)
 }
 
+var errNoKubeconfig = errors.New("there is no kubeconfig, and this is no Pod")
+
 // RestConfig returns how to reach the cluster.
 func (r *Remote) RestConfig() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = r.Kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
 		&clientcmd.ConfigOverrides{CurrentContext: r.Context}).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) { // its text advises a variable that does nothing here
+		err = errNoKubeconfig
+	}
 	if err != nil {
 		return nil, fmt.Errorf("looking for the cluster: %w; want --kubeconfig FILE", err)
 	}
@@ -151,8 +156,8 @@ func (r *Remote) Endpoints(ctx context.Context) ([]Endpoint, error) {
 	}
 	found, err := r.inCluster(ctx)
 	if err != nil && !chosen {
-		return nil, fmt.Errorf("nobody answers at %s, and no control plane is found in a cluster: is one running? "+
-			"Want --%s, or --%s FILE (%w)", r.Local, FlagMonitoring, FlagKubeconfig, err)
+		return nil, fmt.Errorf("nobody answers at %s, and no control plane is found in a cluster: want lateen up DIR, "+
+			"which runs one on this machine, --%s, or --%s FILE (%w)", r.Local, FlagMonitoring, FlagKubeconfig, err)
 	}
 	return found, err
 }

@@ -50,11 +50,11 @@ func TestTerminalOutput(t *testing.T) {
 // hostile is a text that would clear the screen, name a window, turn a direction, hide itself,
 // begin a line and colour what follows.
 const hostile = "a\x1b[2J\x1b]0;title\x07b\u009b31m\u202ec\u200bd\r\x00\ue000\ufdd5e\ufdef\u2028f\x7f\xff\n" +
-	"no problems in the manifests"
+	"no problems in the mesh's objects"
 
 // TestOthersTextIsShownAndNotObeyed writes such a text by each way there is. Our own styles stay.
 func TestOthersTextIsShownAndNotObeyed(t *testing.T) {
-	const shown = "a[2J]0;titleb31mcd\ue000e f\ufffd no problems in the manifests"
+	const shown = "a[2J]0;titleb31mcd\ue000e f\ufffd no problems in the mesh's objects"
 	for _, colours := range []bool{false, true} {
 		var out bytes.Buffer
 		w := &Writer{out: &out, colours: colours}

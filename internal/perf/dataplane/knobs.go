@@ -195,8 +195,12 @@ func (r KnobReport) Table() terminal.Table {
 		"KNOB", "SET BY", "CALLER vCPU per 1,000/s", "CALLED", "OF OFF", "95 %", "p50 ms", "p99",
 	}}
 	for _, k := range r.Knobs {
+		interval := "one round"
+		if r.Rounds > 1 {
+			interval = fmt.Sprintf("%.2f to %.2f", k.Low, k.High)
+		}
 		t.Row(k.Name, k.API, fmt.Sprintf("%.3f", k.Caller), fmt.Sprintf("%.3f", k.Called), fmt.Sprintf("%.2f", k.Ratio),
-			fmt.Sprintf("%.2f to %.2f", k.Low, k.High), milliseconds(k.Latency.P50), milliseconds(k.Latency.P99))
+			interval, milliseconds(k.Latency.P50), milliseconds(k.Latency.P99))
 	}
 	return t
 }

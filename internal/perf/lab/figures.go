@@ -13,7 +13,8 @@ import (
 type figure struct {
 	name, ours, published string
 	ratio                 string // of ours to the published one
-	// each, publishedEach and eachRatio are the same of what is divided among the sidecars of either.
+	// each, publishedEach and eachRatio are the same of what is divided among the sidecars of
+	// either.
 	each, publishedEach, eachRatio string
 }
 

@@ -214,7 +214,7 @@ func TestScaleIsAShare(t *testing.T) {
 }
 
 func TestALabThatDoesNotFitSaysWhatWould(t *testing.T) {
-	l := Lab{Name: "huge", Sidecars: 1 << 40}
+	l := Lab{Name: "huge", Sidecars: 1 << 40, tables: func() []Table { return nil }}
 	_, err := l.Run(t.Context(), Options{Server: []string{"none"}, Scale: 1})
 	require.ErrorContains(t, err, "sidecars do not fit: each takes a file descriptor")
 	require.ErrorContains(t, err, "with --scale ")
@@ -222,7 +222,9 @@ func TestALabThatDoesNotFitSaysWhatWould(t *testing.T) {
 
 func TestFiguresStandBesidePublishedOnes(t *testing.T) {
 	three, memory, cores := 1500.0, 198.9e6, 0.78
-	table := Table{Title: "T", Columns: []Column{{"sidecars", Count}, {"memory", Bytes}, {"CPU", Cores}, {"p99", Seconds}}}
+	table := Table{Title: "T", Columns: []Column{
+		{"sidecars", Count}, {"memory", Bytes}, {"CPU", Cores}, {"p99", Seconds},
+	}}
 	r := row("churn", 4, "15,000", "22.2 GB", "15")
 	r.Cells[0].Ours, r.Cells[1].Ours, r.Cells[2].Ours = &three, &memory, &cores
 	table.Rows = []Row{r}

@@ -80,8 +80,8 @@ func churnTables() []Table {
 	return []Table{overlay, cilium}
 }
 
-// publishedSidecars are those of the rows, and publishedRate is the rate of those with a churn, both
-// without Cilium.
+// publishedSidecars are those of the rows, and publishedRate is the rate of those with a churn,
+// both without Cilium.
 func publishedSidecars() []int { return []int{25_000, 15_000, 15_000} }
 
 const publishedRate = 31.2

@@ -58,23 +58,23 @@ type ledsCluster struct {
 const sealAfter = 30 * time.Second
 
 // churningShare is which part of minEndpoints an assignment has at least that goes in LEDS form
-// because it changes often: with 200 endpoints these are 16. Below, the list is no larger than a few
-// members with their names. Half of it keeps that form while it does.
+// because it changes often: with 200 endpoints these are 16. Below, the list is no larger than a
+// few members with their names. Half of it keeps that form while it does.
 const churningShare = 12
 
-// churningAtOnce is how many assignments a batch has at most of which small ones go by members: each
-// takes a response of its own, which costs Envoy as much as a list of 70 endpoints.
+// churningAtOnce is how many assignments a batch has at most of which small ones go by members:
+// each takes a response of its own, which costs Envoy as much as a list of 70 endpoints.
 const churningAtOnce = 4
 
 // churns reports whether an assignment of a batch is large enough and changes often enough for LEDS
 // form, and comes with few others.
 func (e *emission) churns(r *resource.Resource, inBatch int) bool {
-	s := &e.session.leds
-	return inBatch <= churningAtOnce && r.Endpoints() >= s.minEndpointsToStay()/churningShare && e.session.opt.Differ.Churns(r.Name())
+	least := e.session.leds.minEndpointsToStay() / churningShare
+	return inBatch <= churningAtOnce && r.Endpoints() >= least && e.session.opt.Differ.Churns(r.Name())
 }
 
-// goes reports whether an assignment goes in LEDS form: a large one, or one that churns. A small one
-// that has been quiet goes as a list again, so that a lone change is one message.
+// goes reports whether an assignment goes in LEDS form: a large one, or one that churns. A small
+// one that has been quiet goes as a list again, so that a lone change is one message.
 func goes(c *resource.Collections, large int, churns bool) bool {
 	return c.Len() >= large || churns && c.Len() >= large/churningShare
 }

@@ -58,7 +58,7 @@ func (m *mesh) tellsItsStatus(t *testing.T) {
 	table, _, exit := m.lateen([]string{"NO_COLOR=1"}, "status")
 	require.Zero(t, exit)
 	require.NotContains(t, table, "\x1b")
-	require.Contains(t, table, "no problems in the manifests")
+	require.Contains(t, table, "no problems in the mesh's objects")
 	require.Equal(t, 7*5, strings.Count(table, "SYNCED"),
 		"clusters, endpoints, listeners, routes and virtual hosts: %s", table)
 
@@ -152,7 +152,7 @@ func (m *mesh) reportsMistakes(t *testing.T) {
 		[]string{p.Severity, p.Kind, p.Name, p.Path, p.Value, p.Want})
 	require.Regexp(t, `traffic.yaml:\d+$`, p.Origin)
 	table, _, _ := m.lateen(nil, "status")
-	require.Contains(t, table, "1 problem in the manifests")
+	require.Contains(t, table, "1 problem in the mesh's objects")
 
 	versions, _ := m.reviewers(20, nil)
 	require.Equal(t, map[string]int{"status 503": 20}, versions, "what leads nowhere is refused")

@@ -43,8 +43,9 @@ func TestCostOfAChangeIsMeasured(t *testing.T) {
 		{"VHDS", func(r *adscript.Run, n int) { giveHosts(r, "l", "rc", meshHosts("rc/", n, 0)...) },
 			func(n, i int) adscript.Response { return adscript.Push(fmt.Sprint(i), meshHosts("rc/", n, i)[i%n]) }},
 	}
-	clusters := []form{{"CDS", func(r *adscript.Run, n int) { r.AwaitAck(r.Send(adscript.Push("0", meshClusters(n, 0)...))) },
-		func(n, i int) adscript.Response { return adscript.Push(fmt.Sprint(i), meshClusters(n, i)[i%n]) }}}
+	clusters := []form{{"CDS", func(r *adscript.Run, n int) {
+		r.AwaitAck(r.Send(adscript.Push("0", meshClusters(n, 0)...)))
+	}, func(n, i int) adscript.Response { return adscript.Push(fmt.Sprint(i), meshClusters(n, i)[i%n]) }}}
 	listeners := []form{{"LDS", func(r *adscript.Run, n int) {
 		open(r, "l", wholeTable(10, 0)) // whose table the others have too
 		r.AwaitAck(r.Send(adscript.Push("0", meshListeners(n, 0)...)))
