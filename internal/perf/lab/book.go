@@ -75,7 +75,8 @@ func runBook(ctx context.Context, r *run) error {
 	}
 	r.note("The published size is that of a config_dump in JSON; ours is what came to a sidecar, in protobuf. " +
 		"Latency is pilot_proxy_convergence_time, in which the debounce is not; istiod's buckets make 0.099 s of " +
-		"anything below 0.1 s, and ours is of a native histogram. docs/book-lab.md has the same lab beside an istiod of 2026.")
+		"anything below 0.1 s, and ours is of a native histogram. docs/book-lab.md has the same lab beside an " +
+		"istiod of 2026.")
 	return nil
 }
 
