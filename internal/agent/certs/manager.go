@@ -21,6 +21,8 @@ type Manager struct {
 	files   *files
 	pair    atomic.Pointer[tls.Certificate]
 	counts  counters
+	// ended spaces out the attempts while the CA's certificates have ended when they come.
+	ended wire.Backoff
 
 	mu sync.Mutex
 	// The roots, in PEM, by where they come from.
@@ -48,7 +50,10 @@ func New(o Options) (*Manager, error) {
 	if o.InMemory == nil {
 		o.InMemory = InMemory
 	}
-	m := &Manager{options: o, secrets: newSecrets(), files: newFiles(o.Clock, o.Log)}
+	m := &Manager{
+		options: o, secrets: newSecrets(), files: newFiles(o.Clock, o.Log),
+		ended: wire.Backoff{Base: retryBase, Max: endedMax},
+	}
 	if o.RootFile != "" {
 		err := m.files.follow("the root file", &source{paths: []string{o.RootFile}, read: m.readRoots})
 		if err != nil {
@@ -87,6 +92,9 @@ func (m *Manager) Run(ctx context.Context) error {
 const (
 	retryBase = time.Second
 	retryMax  = 30 * time.Second
+	// endedMax is how long the manager waits at most after a certificate that had ended when it
+	// came.
+	endedMax = time.Hour
 	// longestWait is how long the manager sleeps at most: a machine that was suspended has another
 	// time than its timers.
 	longestWait = 45 * time.Second
@@ -133,12 +141,18 @@ func (m *Manager) retryAfter(wait time.Duration) time.Duration {
 // dueAt returns when a certificate that was just issued is to be renewed. Its life begins now,
 // since the CA has dated it back, unless the clock is wrong. A renewal is never sooner than after a
 // tenth of that life, or one second if that is longer: neither a machine whose clock is wrong nor
-// one whose CA expires asks without end.
+// one whose CA expires asks without end. One that has ended already is of a CA that ends, and will be
+// replaced at any time, or this clock is ahead: that is tried again soon, and then less and less
+// often.
 func (m *Manager) dueAt(from, until time.Time) time.Time {
 	now := m.options.Clock.Now()
 	if now.After(from) && now.Before(until) {
 		from = now
 	}
+	if !now.Before(until) {
+		return now.Add(m.ended.Next())
+	}
+	m.ended.Reset()
 	life := until.Sub(from)
 	grace := m.options.Grace + m.options.Jitter*(2*rand.Float64()-1) //nolint:gosec // it spreads renewals, no more
 	due := until.Add(-time.Duration(grace * float64(life)))
