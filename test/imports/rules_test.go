@@ -36,7 +36,8 @@ var rules = []rule{
 	{"source/memory", "api/kinds source"},
 	{"source/mirror", "api/kinds source"},
 	{"source/dir", "api/kinds source source/manifest"},
-	{"source/kube", "observe api/kinds source source/istiojson source/untrusted"},
+	{"source/selected", "api/kinds source"},
+	{"source/kube", "observe api/kinds source source/istiojson source/selected source/untrusted"},
 	{"api/model", "api/kinds source"},
 	{"api/jwks", ""},
 	{"api/cel", ""},
@@ -111,12 +112,11 @@ var rules = []rule{
 	{"cluster/webhook", "observe api/kinds source source/untrusted source/manifest api/model api/convert " +
 		"cluster/inject"},
 	{"cluster/webhook/registration", "observe api/kinds"},
-	{"app", "observe app/config api/kinds source api/jwks api/model api/convert mesh/policy mesh/state " +
-		"mesh/validate mesh/schedule mesh/scope mesh/census xds/resource xds/proxystats compile xds/fanout xds/serve " +
-		"admin/page admin cluster/tokenreview cluster/certs cluster/leader install cluster/status " +
-		"cluster/gateways " +
-		"cluster/inject cluster/inject/watch cluster/webhook cluster/webhook/registration trust/ca trust/keysets " +
-		"cluster/keysets"},
+	{"app", "observe app/config api/kinds source source/selected api/jwks api/model api/convert mesh/policy " +
+		"mesh/state mesh/validate mesh/schedule mesh/scope mesh/census xds/resource xds/proxystats compile " +
+		"xds/fanout xds/serve admin/page admin cluster/tokenreview cluster/certs cluster/leader install " +
+		"cluster/status cluster/gateways cluster/inject cluster/inject/watch cluster/webhook " +
+		"cluster/webhook/registration trust/ca trust/keysets cluster/keysets"},
 	{"local/sample", ""},
 	{"local/agents", "observe agent/certs agent/wire trust/ca"},
 	{"local", "api/kinds source api/model api/convert trust/ca local/agents xds/proxystats"},

@@ -141,8 +141,8 @@ func (m *Manager) retryAfter(wait time.Duration) time.Duration {
 // dueAt returns when a certificate that was just issued is to be renewed. Its life begins now,
 // since the CA has dated it back, unless the clock is wrong. A renewal is never sooner than after a
 // tenth of that life, or one second if that is longer: neither a machine whose clock is wrong nor
-// one whose CA expires asks without end. One that has ended already is of a CA that ends, and will be
-// replaced at any time, or this clock is ahead: that is tried again soon, and then less and less
+// one whose CA expires asks without end. One that has ended already is of a CA that ends, and will
+// be replaced at any time, or this clock is ahead: that is tried again soon, and then less and less
 // often.
 func (m *Manager) dueAt(from, until time.Time) time.Time {
 	now := m.options.Clock.Now()

@@ -64,7 +64,12 @@ func difference(s apply.Step) string {
 	if err != nil {
 		return fmt.Sprintf("%s: %v", name, err)
 	}
-	return strings.TrimRight(text, "\n")
+	text = strings.TrimRight(text, "\n")
+	if len(s.Dropped) > 0 {
+		text += fmt.Sprintf("\n%s: these go, as kubectl apply has set them and nobody asks for them: %s", name,
+			strings.Join(s.Dropped, ", "))
+	}
+	return strings.TrimPrefix(text, "\n")
 }
 
 func lines(o *unstructured.Unstructured) []string {

@@ -12,10 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/csaupgrade"
 )
 
 // poll is how often a condition is looked at that is waited for.
@@ -49,21 +46,6 @@ func (c *Cluster) Apply(ctx context.Context, steps []Step, force bool, told func
 	}
 	c.mapper.Reset() // kinds may be new
 	return nil
-}
-
-// takeOver makes the fields this program's that kubectl apply has set on the client's side, so that
-// those go which are no longer asked for.
-func (c *Cluster) takeOver(ctx context.Context, live *unstructured.Unstructured) error {
-	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New("kubectl-client-side-apply"), manager)
-	if err != nil || patch == nil {
-		return err
-	}
-	client, err := c.on(live, live.GetNamespace())
-	if err != nil {
-		return err
-	}
-	_, err = client.Patch(ctx, live.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: manager})
-	return err
 }
 
 // awaitKind waits until the API server serves the kind of an object, which an earlier step may have

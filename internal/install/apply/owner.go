@@ -3,9 +3,6 @@ package apply
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -48,18 +45,6 @@ func isOurs(live *unstructured.Unstructured) bool {
 		}
 	}
 	return false
-}
-
-// wasApplied reports whether kubectl apply has made an object as lateen manifest prints it.
-func wasApplied(live *unstructured.Unstructured, revision string) bool {
-	return live.GetLabels()[OwnerLabel] == revision && slices.ContainsFunc(live.GetManagedFields(),
-		func(m metav1.ManagedFieldsEntry) bool { return isKubectlApply(`"` + m.Manager + `"`) })
-}
-
-// isKubectlApply reports whether a conflict is with what kubectl apply has set: on the client's
-// side, or with --server-side.
-func isKubectlApply(who string) bool {
-	return strings.HasPrefix(who, `"kubectl-client-side-apply"`) || strings.HasPrefix(who, `"kubectl"`)
 }
 
 // foreign says why an object in the cluster must not be touched; empty: it is Lateen's.

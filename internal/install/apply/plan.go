@@ -34,6 +34,9 @@ type Step struct {
 	// TakenOver tells that kubectl has applied the object as lateen manifest prints it: the fields
 	// that it has set are taken over.
 	TakenOver bool
+	// Dropped are fields that kubectl apply alone has set, and that go when they are taken over.
+	// Result still has them.
+	Dropped []string
 	// Kept are fields that somebody else has set, and that stay so. Conflicts are others, with who
 	// has set them.
 	Kept, Conflicts []string
@@ -138,7 +141,10 @@ func (c *Cluster) step(ctx context.Context, object *unstructured.Unstructured, o
 	}
 	if live != nil {
 		step.Action = Same
-		if !reflect.DeepEqual(Content(live), Content(step.Result)) {
+		if step.TakenOver && len(step.Conflicts) == 0 {
+			step.Dropped = dropped(live, step.Object)
+		}
+		if len(step.Dropped) > 0 || !reflect.DeepEqual(Content(live), Content(step.Result)) {
 			step.Action = Change
 		}
 	}
@@ -197,7 +203,7 @@ func conflicts(err error, takenOver bool) (fields [][]string, others []string) {
 	}
 	for _, cause := range status.Status().Details.Causes {
 		who := strings.TrimPrefix(cause.Message, "conflict with ")
-		if takenOver && isKubectlApply(who) {
+		if takenOver && isWithKubectl(who) {
 			continue
 		}
 		if path, ok := yielding[cause.Field]; ok {

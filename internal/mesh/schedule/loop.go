@@ -176,7 +176,7 @@ func (l *Loop) progressed(now time.Time) {
 	q.pace.progressed(l.delivered.reachedMore.Swap(0), nearlyAll, now)
 	q.steady.proxyBusy(time.Duration(l.delivered.proxyBusy.Swap(0)), now)
 	if q.pace.delivered {
-		q.steady.delivered(l.o.Busy())
+		q.steady.delivered(now, l.o.Busy())
 	}
 }
 

@@ -18,34 +18,50 @@ const policyGather = 20 * time.Millisecond
 // isPolicy reports whether objects of a kind limit who is served.
 func isPolicy(k kinds.Kind) bool { return kinds.Of(k).Protects }
 
+// policyPatience is how long policies are held at most that leave an error.
+const policyPatience = 100 * time.Millisecond
+
 // policiesDue is when policies leave: at once. If all of them are removals, they wait for
-// Debounce.Early: each may be half of a replacement, and its absence may open.
+// Debounce.Early: each may be half of a replacement, and its absence may open. Those that are held
+// leave when their patience ends, and at once if the mesh configuration may have what they lack.
 func (q *queues) policiesDue(now time.Time) time.Time {
+	due := now.Add(idlePeriod)
+	if q.held != nil && q.held.protects() {
+		if due = q.policiesHeldUntil(q.held); q.pending.has(kinds.ConfigMap) {
+			due = now
+		}
+	}
 	switch {
 	case q.policies.empty():
-		return now.Add(idlePeriod)
+		return due
 	case q.policies.hasUpsert():
-		return q.policies.oldest
+		return earlier(due, q.policies.oldest)
 	}
-	return q.policies.oldest.Add(q.debounce.Early)
+	return earlier(due, q.policies.oldest.Add(q.debounce.Early))
 }
 
-// policiesLeave is the decision when policies are due. A held batch has been applied, so it leaves
-// with them, and so does all that waits. The mesh configuration may have what they name, so that
-// this leaves with them too.
+// policiesLeave is the decision when policies are due. Held configuration has been applied, so it
+// leaves with them, and so does all that waits. The mesh configuration may have what they name, so
+// that this leaves with them too.
 func (q *queues) policiesLeave(now time.Time) decision {
-	d := decision{leave: policiesOnly, drainFirst: now.Sub(q.policies.oldest) < policyGather}
-	if q.held != nil || q.pending.has(kinds.ConfigMap) {
+	d := decision{leave: policiesOnly}
+	if q.holdsConfiguration() || q.pending.has(kinds.ConfigMap) {
 		d.leave = everything
+	}
+	if !q.policies.empty() {
+		d.drainFirst = now.Sub(q.policies.oldest) < policyGather
 	}
 	return d
 }
 
-// takePolicies takes policies alone. One that leaves an error refuses what it matches, and what it
-// lacks may come with the rest of its apply: a provider in the mesh configuration. So they are held
-// for the quiet period at most.
+// takePolicies takes policies alone, with those that are held. One that leaves an error refuses
+// what it matches, and what it lacks may come with the rest of its apply: a provider in the mesh
+// configuration. So they are held for a while.
 func (q *queues) takePolicies(now time.Time) (*batch, []source.Change) {
-	b := &batch{oldest: q.policies.oldest, policies: q.policies.oldest}
+	b := q.held
+	if b == nil {
+		b = &batch{oldest: q.policies.oldest, policies: q.policies.oldest}
+	}
 	b.mayBeHeld = now.Before(q.policiesHeldUntil(b))
 	return b, q.policies.take()
 }
@@ -62,4 +78,6 @@ func (q *queues) joinPolicies(b *batch, now time.Time) {
 }
 
 // policiesHeldUntil is until when a batch that began with policies is held at most.
-func (q *queues) policiesHeldUntil(b *batch) time.Time { return b.policies.Add(q.debounce.After) }
+func (q *queues) policiesHeldUntil(b *batch) time.Time {
+	return b.policies.Add(min(policyPatience, q.debounce.After))
+}

@@ -101,14 +101,11 @@ func (q *queues) next(now time.Time) decision {
 // leaves with the next one, or alone when it has waited for its endpoints long enough.
 func (q *queues) everythingDue(now time.Time) time.Time {
 	due := now.Add(idlePeriod)
-	if !q.pending.empty() || q.held != nil && !q.held.protects() {
+	if !q.pending.empty() || q.holdsConfiguration() {
 		due = earlier(q.pending.newest.Add(q.quietPeriod()), q.steadyDue())
 	}
-	if q.held != nil && !q.held.newErrors {
+	if q.holdsConfiguration() && !q.held.newErrors {
 		due = earlier(due, q.held.awaitsUntil(q.debounce.After))
-	}
-	if q.held != nil && q.held.protects() {
-		due = earlier(due, q.policiesHeldUntil(q.held))
 	}
 	return due
 }
@@ -175,7 +172,7 @@ func (q *queues) canFlushNow() bool {
 // within as much of each other, is the tail of one apply: it needs the short quiet period alone.
 // What comes slower may never be quiet, and there each batch is a cost.
 func (q *queues) isBurstTail() bool {
-	return (q.held != nil || q.quiet.firstFlushed) && !q.quiet.slow && !q.pending.empty() && q.isSmall()
+	return (q.holdsConfiguration() || q.quiet.firstFlushed) && !q.quiet.slow && !q.pending.empty() && q.isSmall()
 }
 
 // smallBatch is how many changes may leave early: more objects come from an apply that is still
@@ -189,7 +186,7 @@ func (q *queues) isSmall() bool {
 // completesHeld reports whether the held batch leaves because nothing is wrong with it any more and
 // it has what it lacked, or has waited for that long enough: without the usual quiet period.
 func (q *queues) completesHeld(now time.Time) bool {
-	return q.held != nil && !q.held.newErrors && now.Before(q.pending.newest.Add(q.debounce.After))
+	return q.holdsConfiguration() && !q.held.newErrors && now.Before(q.pending.newest.Add(q.debounce.After))
 }
 
 // drainFirst reports whether what leaves now leaves early, and has not waited for Debounce.Early to
@@ -225,7 +222,7 @@ func (q *queues) add(c source.Change, now time.Time) {
 		q.quiet.changed(now.Sub(q.pending.newest), &q.debounce)
 		q.steady.changed(now)
 		q.pending.add(c, now)
-		if q.held != nil {
+		if q.holdsConfiguration() {
 			q.pending.oldest = q.held.oldest // they leave together
 		}
 	}
@@ -296,7 +293,7 @@ func (q *queues) take(leave selection, now time.Time) (*batch, []source.Change) 
 	}
 	b.changes, b.steppedAt, b.unquiet = true, now, q.leavesUnquiet(now)
 	b.early = q.canFlushNow() || q.isBurstTail() || q.completesHeld(now)
-	b.mayBeHeld = b.early || b.unquiet && now.Before(b.oldest.Add(heldPatience))
+	b.mayBeHeld = b.early || b.unquiet && !q.quiet.heldInVain && now.Before(b.oldest.Add(heldPatience))
 	q.joinPolicies(b, now)
 	return b, slices.Concat(q.policies.take(), q.pending.take(), q.endpoints.take(), q.overload.take())
 }
@@ -335,6 +332,7 @@ func (q *queues) applied(b *batch, r result, at time.Time) (publish bool) {
 	q.held, q.started = nil, true
 	if b.changes {
 		q.quiet.left(b.early, b.unquiet)
+		q.quiet.heldInVain = q.quiet.heldInVain || b.unquiet && b.newErrors
 	}
 	return true
 }

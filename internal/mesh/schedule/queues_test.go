@@ -44,6 +44,7 @@ func TestQueues(t *testing.T) {
 	unpaced := Debounce{After: 100 * ms, Max: 10 * time.Second}
 	early := Debounce{After: 100 * ms, Early: 20 * ms, Max: 10 * time.Second, Endpoints: true}
 	earlyShort := Debounce{After: 100 * ms, Early: 20 * ms, Max: 250 * ms, Endpoints: true}
+	long := Debounce{After: time.Second, Max: 10 * time.Second, Endpoints: true}
 	steady := early
 	steady.Steady = 150 * ms
 	for _, c := range []struct {
@@ -223,6 +224,17 @@ func TestQueues(t *testing.T) {
 			180   change a           => look 280
 			270   change c           => look 300
 			300   look               => leaves a c`},
+		{"and not again before a quiet period, if nothing has mended it", steady, `
+			0     change a           => drain first, leaves a
+			5     delivered          =>
+			90    change b!          => look 190
+			180   change c           => look 280
+			270   change c           => look 340
+			340   look               => holds b c, look 370
+			360   change c           => look 460
+			450   change c           => look 490
+			490   look               => holds c, look 550
+			550   look               => leaves`},
 
 		// Policies.
 		{"a policy leaves at once, alone, and starts no quiet period", early, `
@@ -256,8 +268,21 @@ func TestQueues(t *testing.T) {
 			100   look               => leaves`},
 		{"it leaves with what mends it", early, `
 			0     policy p!          => drain first, holds p, look 100
-			10    change c           => look 30
-			20    policy p           => drain first, leaves p c`},
+			10    change c           => look 100
+			20    policy p           => drain first, leaves p, leaves c`},
+		{"it takes along no configuration that waits, but for that of the mesh", early, `
+			0     change a           => drain first, leaves a
+			30    change b           => look 130
+			40    policy p!          => drain first, holds p, look 130
+			100   change b           => look 140
+			140   look               => leaves, look 200
+			145   policy q!          => drain first, holds q, look 200
+			150   change b           => look 245
+			160   configmap m        => holds b m, look 245
+			245   look               => leaves`},
+		{"and waits no longer than 100 ms where the quiet period is longer", long, `
+			0     policy p!          => drain first, holds p, look 100
+			100   look               => leaves`},
 		{"the mesh configuration leaves with it", early, `
 			0     change a           => drain first, leaves a
 			30    configmap m        => look 130

@@ -59,7 +59,7 @@ func (r *queuesRun) line(t *testing.T, words []string) string {
 				r.q.steady.proxyBusy(took, now)
 			}
 		}
-		r.q.steady.delivered(r.busy)
+		r.q.steady.delivered(now, r.busy)
 	case "reached":
 		r.q.pace.progressed(r.generation, 0, now)
 	case "grace":

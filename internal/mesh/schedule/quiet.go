@@ -18,6 +18,10 @@ type quietTracker struct {
 	batchLeft, firstFlushed bool
 	// slow tells that since then a change came more than Debounce.Early after the one before it.
 	slow bool
+	// heldInVain tells that a batch has left with an error since then that nothing has mended while
+	// it was held. No other is held then: somebody whose changes are wrong all the time would delay
+	// everybody's.
+	heldInVain bool
 	// restless tells that a batch has left since then although others kept coming.
 	restless bool
 	// credit is how many batches were not extra, up to batchesPerExtra.

@@ -28,6 +28,9 @@ const (
 	// restOfServer and restOfProxies are how often as long as a push this process and an Envoy's
 	// main thread rest, so that pushes take a quarter of the one and a twentieth of the other.
 	restOfServer, restOfProxies = 4, 20
+	// longestRest is the longest that what was pushed delays configuration, so that nothing is left
+	// of a storm soon after it.
+	longestRest = 5 * time.Second
 )
 
 func newSteadyPace() steadyPace { return steadyPace{load: newLeakyBucket(configRate)} }
@@ -41,21 +44,22 @@ func (p *steadyPace) changed(now time.Time) {
 // published notes that a batch with configuration is on its way; busy is for how long this process
 // has been so, in all.
 func (p *steadyPace) published(now time.Time, busy time.Duration) {
-	p.delivered(busy) // what is left of the one before
+	p.delivered(now, busy) // what is left of the one before
 	p.open, p.publishedAt, p.busyBefore = true, now, busy
 }
 
 // delivered notes that what is on its way has reached nearly all proxies.
-func (p *steadyPace) delivered(busy time.Duration) {
+func (p *steadyPace) delivered(now time.Time, busy time.Duration) {
 	if p.open {
 		p.open = false
-		p.serverRested = later(p.serverRested, p.publishedAt).Add(restOfServer * (busy - p.busyBefore))
+		rested := later(p.serverRested, p.publishedAt).Add(restOfServer * (busy - p.busyBefore))
+		p.serverRested = earlier(rested, now.Add(longestRest))
 	}
 }
 
 // proxyBusy notes what a generation took of the main thread of the proxy that had most to do.
 func (p *steadyPace) proxyBusy(d time.Duration, now time.Time) {
-	p.proxiesRested = later(p.proxiesRested, now).Add(restOfProxies * d)
+	p.proxiesRested = earlier(later(p.proxiesRested, now).Add(restOfProxies*d), now.Add(longestRest))
 }
 
 // restedAt is when both have rested. As much as a single large push takes is left for later.
@@ -71,11 +75,17 @@ func (q *queues) isSteady() bool { return q.debounce.Steady > 0 && !q.steady.ove
 // steadyDue is when the pending changes leave although others keep coming.
 func (q *queues) steadyDue() time.Time {
 	longest := q.pending.oldest.Add(q.debounce.Max)
-	switch {
-	case !q.isSteady():
+	if q.debounce.Steady == 0 {
 		return longest
-	case q.held != nil: // they may mend it
-		return earlier(q.held.steppedAt.Add(q.debounce.Steady), q.held.oldest.Add(heldPatience))
+	}
+	if q.holdsConfiguration() {
+		if longest = earlier(longest, q.held.oldest.Add(heldPatience)); q.isSteady() { // what comes may mend it
+			longest = earlier(longest, q.held.steppedAt.Add(q.debounce.Steady))
+		}
+		return longest
+	}
+	if !q.isSteady() {
+		return longest
 	}
 	wait := q.debounce.Steady
 	if !q.quiet.restless {
@@ -84,6 +94,9 @@ func (q *queues) steadyDue() time.Time {
 	paced := later(q.pace.next(q.debounce.Early), q.steady.restedAt())
 	return earlier(later(q.pending.oldest.Add(wait), paced), longest)
 }
+
+// holdsConfiguration reports whether a batch is held that did not begin with policies.
+func (q *queues) holdsConfiguration() bool { return q.held != nil && !q.held.protects() }
 
 // leavesUnquiet reports whether the pending changes leave now without their quiet period.
 func (q *queues) leavesUnquiet(now time.Time) bool {

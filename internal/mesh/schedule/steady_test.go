@@ -1,6 +1,7 @@
 package schedule_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -77,6 +78,21 @@ func TestEditsThatNeverRestLeaveAtThePaceOfTheirPushes(t *testing.T) {
 			require.GreaterOrEqual(t, got.generations, 12, "twice as many as with istiod's rule")
 		})
 	}
+}
+
+// Somebody whose edits are wrong all the time, each in another way, delays nobody else: what is
+// held for them is so once.
+func TestEditsThatAreAlwaysWrongDelayNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, defaults)
+		r.sink(source.Event{Changes: []source.Change{service("a", 80)}, Synced: true})
+		advance(time.Minute)
+		for i := range 40 * 60 {
+			r.sink(source.Event{Changes: []source.Change{routeTo(fmt.Sprint("v", i)), endpointAt(i)}})
+			advance(often)
+		}
+		require.Greater(t, len(r.published()), 1500, "of 2,400 changes of endpoints")
+	})
 }
 
 func TestVariablesThatAreSetAreObeyed(t *testing.T) {

@@ -92,8 +92,11 @@ func TestLabsHaveThePublishedFiguresBesideThem(t *testing.T) {
 	require.Len(t, sections[0].Charts[0].Series, 2)
 	require.Nil(t, sections[0].Charts[0].Series[0].Values[1])
 	require.Equal(t, htmlpage.Table{
-		Header: []string{"lateen v1: Pushes", "latency", "published"},
-		Rows:   [][]string{{"as is", "500 ms", "0.0990 s"}, {"scoped", "-", "0.0990 s"}},
+		Header: []string{"lateen v1: Pushes", "Lateen", "published", "ratio"},
+		Rows: [][]string{
+			{"as is", "", "", ""}, {"latency", "500 ms", "0.0990 s", "5.05"},
+			{"scoped", "", "", ""}, {"latency", "-", "0.0990 s", "-"},
+		},
 	}, sections[0].Tables[0])
 }
 

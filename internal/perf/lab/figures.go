@@ -98,6 +98,9 @@ func ratio(a, b float64) string {
 		return none
 	}
 	times := strconv.FormatFloat(max(a, b)/min(a, b), 'g', 3, 64)
+	if by := max(a, b) / min(a, b); by >= 1000 {
+		times = thousands(int64(by + 0.5))
+	}
 	if a < b && times != "1" {
 		return "1/" + times
 	}

@@ -14,6 +14,7 @@ import (
 	"fortio.org/log"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/perf"
 	"github.com/lateen-mesh/lateen/internal/perf/airline"
 	"github.com/lateen-mesh/lateen/internal/perf/traffic"
 	"github.com/lateen-mesh/lateen/internal/testkit/golden"
@@ -213,10 +214,17 @@ func TestScaleIsAShare(t *testing.T) {
 	}
 }
 
+// perfFits is how many sidecars fit on this machine.
+func perfFits(t *testing.T) int {
+	var limit *perf.LimitError
+	require.ErrorAs(t, perf.CheckLimits(1<<40), &limit)
+	return limit.Fits
+}
+
 func TestALabThatDoesNotFitSaysWhatWould(t *testing.T) {
-	l := Lab{Name: "huge", Sidecars: 1 << 40, tables: func() []Table { return nil }}
+	l := Lab{Name: "huge", Sidecars: 40 * perfFits(t), tables: func() []Table { return nil }}
 	_, err := l.Run(t.Context(), Options{Server: []string{"none"}, Scale: 1})
-	require.ErrorContains(t, err, "sidecars do not fit: each takes a file descriptor")
+	require.ErrorContains(t, err, "sidecars do not fit: ")
 	require.ErrorContains(t, err, "with --scale ")
 }
 
@@ -247,6 +255,7 @@ func TestFiguresStandBesidePublishedOnes(t *testing.T) {
 		require.False(t, ok, text)
 	}
 	require.Equal(t, "1", ratio(0.0989, 0.0990))
+	require.Equal(t, "1/1,235", ratio(1, 1234.6))
 }
 
 func TestFiguresAreForPeople(t *testing.T) {

@@ -87,8 +87,11 @@ func (l Lab) Run(ctx context.Context, o Options) (Report, error) {
 func (l Lab) checkRoom(scale float64) error {
 	err := perf.CheckLimits(int(float64(l.Sidecars) * scale))
 	var limit *perf.LimitError
-	if errors.As(err, &limit) && limit.Fits > 0 {
-		return fmt.Errorf("%w, with --scale %.2g", err, math.Floor(100*float64(limit.Fits)/float64(l.Sidecars))/100)
+	if !errors.As(err, &limit) {
+		return err
+	}
+	if fits := math.Floor(100*float64(limit.Fits)/float64(l.Sidecars)) / 100; fits > 0 {
+		return fmt.Errorf("%w, with --scale %.2g", err, fits)
 	}
 	return err
 }

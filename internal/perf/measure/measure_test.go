@@ -128,4 +128,7 @@ func TestRoomOfThisMachine(t *testing.T) {
 	left, limited := cgroupRoom(dir)
 	require.True(t, limited)
 	require.EqualValues(t, 900, left)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "memory.stat"), []byte("anon 20\ninactive_file 30\n"), 0o600))
+	left, _ = cgroupRoom(dir)
+	require.EqualValues(t, 930, left)
 }

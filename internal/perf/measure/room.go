@@ -38,7 +38,24 @@ func ThisRoom() Room {
 func cgroupRoom(root string) (left int64, ok bool) {
 	limit, limited := readNumber(root + "/memory.max")
 	used, known := readNumber(root + "/memory.current")
-	return max(0, limit-used), limited && known
+	if stat, err := os.ReadFile(root + "/memory.stat"); err == nil {
+		used -= numberAfter(string(stat), "inactive_file ") // pages of files, which the kernel gives back
+	}
+	return max(1, limit-used), limited && known
+}
+
+// numberAfter returns the number in the line that begins with a text; 0 if there is none.
+func numberAfter(lines, begin string) int64 {
+	for line := range strings.Lines(lines) {
+		if text, ok := strings.CutPrefix(line, begin); ok {
+			n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+			if err != nil {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
 }
 
 // readNumber reads a file that has a number alone; "max" is none.

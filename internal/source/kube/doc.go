@@ -37,5 +37,5 @@
 // does not read, and HTTP/2's flow control stops the API server. The server ends a watch that falls
 // too far behind, and it is listed again.
 //
-// The package may import api/kinds, source and observe.
+// The package may import api/kinds, source, source/selected and observe.
 package kube

@@ -5,12 +5,12 @@ import (
 	"hash/maphash"
 	"log/slog"
 
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/source/selected"
 )
 
 // Options say what to read.
@@ -103,7 +103,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 		base.stop()
 		s.client.http.CloseIdleConnections()
 	}()
-	in := selection{namespaces: map[string]labels.Set{}}
+	in := selected.NewSelection()
 	planned := false
 	for {
 		select {
@@ -111,7 +111,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 			return nil
 		case changes := <-s.changes:
 			for _, c := range changes {
-				if r := in.take(c); r != nil {
+				if r := in.Take(c); r != nil {
 					s.send(source.Event{Reports: []source.Report{*r}})
 				}
 			}
@@ -119,8 +119,8 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 		case <-s.listed:
 		}
 		if base.delivered() && !planned {
-			s.scope.set(in.selectors)
-			p.apply(ctx, in.selected())
+			s.scope.set(in.Selectors())
+			p.apply(ctx, in.Namespaces())
 			planned = true
 		}
 		listed := planned && p.delivered() // what that has named is known

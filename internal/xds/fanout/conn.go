@@ -151,9 +151,13 @@ type Load struct {
 }
 
 // Sent counts a response that brings the client to the state of the given generation. A push that
-// merged several generations counts for the newest.
+// merged several generations counts for the newest. What a new client gets is no push, however
+// large it is: it costs nobody's main thread but its own.
 func (c *Conn) Sent(generation uint64, l Load) {
 	c.mu.Lock()
+	if c.acked < c.first {
+		l.Envoy = 0
+	}
 	var r *record
 	for i := range slices.Backward(c.unsettled) {
 		if o := &c.unsettled[i]; o.generation <= generation {

@@ -15,12 +15,14 @@ type churn struct {
 	mu         sync.RWMutex
 	generation uint64
 	recent     map[string]changes
+	forgot     time.Time // when it last looked for those that have been quiet
 }
 
 // changes are those of an assignment, each within churnPause of the one before it.
 type changes struct {
 	latest     time.Time
 	generation uint64
+	version    Version
 	number     int
 }
 
@@ -42,39 +44,44 @@ func (c *churn) advance() {
 }
 
 // noteAll notes that assignments change.
-func (c *churn) noteAll(names []string, now time.Time) {
+func (c *churn) noteAll(changed []*Resource, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, name := range names {
-		c.note(name, now)
+	for _, r := range changed {
+		c.note(r, now)
 	}
 	c.any.Store(len(c.recent) > 0)
 }
 
 // note notes that an assignment changes. The caller holds mu.
-func (c *churn) note(name string, now time.Time) {
-	was, known := c.recent[name]
+func (c *churn) note(r *Resource, now time.Time) {
+	was, known := c.recent[r.name]
 	switch {
-	case known && was.generation == c.generation: // another form of it, for other places
+	case known && was.generation == c.generation, // another form of it, for other places
+		known && was.version == r.version: // of a session that is late
 		return
 	case now.Sub(was.latest) > churnPause:
 		was.number = 0
 	}
-	if !known && len(c.recent) >= maxChurning {
-		c.forget(now)
+	if !known && len(c.recent) >= maxChurning && !c.forget(now) {
+		return
 	}
 	if c.recent == nil {
 		c.recent = map[string]changes{}
 	}
-	c.recent[name] = changes{latest: now, generation: c.generation, number: min(was.number+1, churnsFrom)}
+	c.recent[r.name] = changes{
+		latest: now, generation: c.generation, version: r.version, number: min(was.number+1, churnsFrom),
+	}
 }
 
-// forget lets go of those that have been quiet, and of all if none has.
-func (c *churn) forget(now time.Time) {
-	maps.DeleteFunc(c.recent, func(_ string, of changes) bool { return now.Sub(of.latest) > churnPause })
-	if len(c.recent) >= maxChurning {
-		clear(c.recent)
+// forget lets go of those that have been quiet, and reports whether there is room. It looks once a
+// second, as sessions wait for it.
+func (c *churn) forget(now time.Time) bool {
+	if now.Sub(c.forgot) >= time.Second {
+		c.forgot = now
+		maps.DeleteFunc(c.recent, func(_ string, of changes) bool { return now.Sub(of.latest) > churnPause })
 	}
+	return len(c.recent) < maxChurning
 }
 
 // Churns reports whether an assignment has changed three times or more, each time within 30 seconds

@@ -80,6 +80,8 @@ func TestAssignmentsThatChangeOftenChurn(t *testing.T) {
 		d.Advance()
 		d.Diff(Endpoint, at(generation-1), at(generation))
 		d.Diff(Endpoint, at(generation-2), at(generation)) // a session that is late
+		d.Advance()
+		d.Diff(Endpoint, at(generation-3), at(generation)) // and one that is later
 	}
 	for i, churns := range []bool{false, false, true, true} {
 		step(10 + i)
@@ -99,10 +101,11 @@ func TestAssignmentsThatChangeOftenChurn(t *testing.T) {
 func TestWhatChurnsIsForgottenInTheEnd(t *testing.T) {
 	c, now := churn{}, time.Unix(1000, 0)
 	for i := range maxChurning {
-		c.noteAll([]string{fmt.Sprint(i)}, now)
+		c.noteAll([]*Resource{New(fmt.Sprint(i), nil)}, now)
 	}
+	c.noteAll([]*Resource{New("more", nil)}, now)
 	require.Len(t, c.recent, maxChurning)
 	now = now.Add(churnPause + time.Second)
-	c.noteAll([]string{"new"}, now)
+	c.noteAll([]*Resource{New("new", nil)}, now)
 	require.Len(t, c.recent, 1)
 }

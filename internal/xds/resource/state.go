@@ -281,15 +281,15 @@ func (d *Differ) change(key step, from, to *Set) *Change {
 	return c
 }
 
-// compute finds the change. It returns the names of the assignments that are in both sets.
-func (c *Change) compute() (changed []string) {
+// compute finds the change. It returns the assignments that are in both sets.
+func (c *Change) compute() (changed []*Resource) {
 	Diff(c.From, c.To, func(old, new *Resource) {
 		if new == nil {
 			c.Removed = append(c.Removed, old.name)
 			return
 		}
 		if old != nil && c.Type == Endpoint {
-			changed = append(changed, new.name)
+			changed = append(changed, new)
 		}
 		c.Upserts = append(c.Upserts, new)
 		c.PerProxy = c.PerProxy || new.placeholders

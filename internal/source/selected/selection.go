@@ -1,9 +1,10 @@
-package kube
+package selected
 
 import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	mesh "istio.io/api/mesh/v1alpha1"
@@ -19,17 +20,23 @@ import (
 // meshKey is the key of the mesh configuration in its ConfigMap.
 const meshKey = "mesh"
 
-// selection knows which namespaces are in the mesh: those that a discovery selector matches, or all
+// Selection knows which namespaces are in the mesh: those that a discovery selector matches, or all
 // if there are no selectors. As with Istio, the root namespace is no exception. Its ConfigMap is
 // read in any case.
-type selection struct {
+type Selection struct {
 	selectors  []labels.Selector // nil: all namespaces
 	namespaces map[string]labels.Set
 }
 
-// take records a changed namespace or mesh configuration. For the latter it returns a report on the
+// NewSelection returns one of all namespaces.
+func NewSelection() *Selection { return &Selection{namespaces: map[string]labels.Set{}} }
+
+// Selectors returns those in force; nil for all namespaces.
+func (s *Selection) Selectors() []labels.Selector { return s.selectors }
+
+// Take records a changed namespace or mesh configuration. For the latter it returns a report on the
 // selectors.
-func (s *selection) take(c source.Change) (report *source.Report) {
+func (s *Selection) Take(c source.Change) (report *source.Report) {
 	switch c.Key.Kind {
 	case kinds.Namespace:
 		delete(s.namespaces, c.Key.Name)
@@ -47,20 +54,22 @@ func (s *selection) take(c source.Change) (report *source.Report) {
 	return nil
 }
 
-// selected returns the namespaces in the mesh; nil for all.
-func (s *selection) selected() map[string]bool {
+// Namespaces returns the namespaces in the mesh; nil for all.
+func (s *Selection) Namespaces() map[string]bool {
 	if s.selectors == nil {
 		return nil
 	}
 	in := map[string]bool{}
 	for name, set := range s.namespaces {
-		for _, selector := range s.selectors {
-			if selector.Matches(set) {
-				in[name] = true
-			}
+		if s.matches(set) {
+			in[name] = true
 		}
 	}
 	return in
+}
+
+func (s *Selection) matches(set labels.Set) bool {
+	return slices.ContainsFunc(s.selectors, func(one labels.Selector) bool { return one.Matches(set) })
 }
 
 // selectorsOf reads the discovery selectors of a mesh configuration. If one of them is wrong, none
