@@ -23,7 +23,6 @@ import (
 	"github.com/lateen-mesh/lateen/internal/mesh/validate"
 	"github.com/lateen-mesh/lateen/internal/observe"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/source/selected"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 	"github.com/lateen-mesh/lateen/internal/xds/serve"
@@ -38,8 +37,7 @@ type Options struct {
 	// MeshConfigMap is the name of the mesh configuration's ConfigMap in the root namespace. Empty
 	// stands for "istio".
 	MeshConfigMap string
-	// Selected is set if the source applies the discovery selectors itself. To all others they are
-	// applied here.
+	// Selected is set if the source applies the discovery selectors itself.
 	Selected bool
 	// Pods is set if the source delivers the Pods of the mesh. Then a Gateway that selects none is
 	// warned of.
@@ -79,14 +77,6 @@ type Options struct {
 	writer *state.Writer // nil makes one
 }
 
-// withSelection returns the options with a source that applies the discovery selectors.
-func (o Options) withSelection() Options {
-	if !o.Selected && o.Source != nil {
-		o.Source, o.Selected = selected.New(o.Source, o.Mesh.RootNamespace, o.MeshConfigMap), true
-	}
-	return o
-}
-
 // checks says how the mesh is run that is checked.
 func (o Options) checks() validate.Options {
 	return validate.Options{Pods: o.Pods, DeploysGateways: o.Config.DeployGateways}
@@ -119,7 +109,6 @@ type Pipeline struct {
 //
 //	source ─► convert ─► mesh/state ─► compile (scope, translate) ─► xds/fanout ─► xds/serve ─► Envoy
 func New(o Options) *Pipeline {
-	o = o.withSelection()
 	o.Mesh.OwnHostsOnly = o.Config.OwnHostsOnly
 	p := &Pipeline{o: o}
 	if p.metrics = o.Metrics; p.metrics == nil {

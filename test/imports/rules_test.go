@@ -112,7 +112,7 @@ var rules = []rule{
 	{"cluster/webhook", "observe api/kinds source source/untrusted source/manifest api/model api/convert " +
 		"cluster/inject"},
 	{"cluster/webhook/registration", "observe api/kinds"},
-	{"app", "observe app/config api/kinds source source/selected api/jwks api/model api/convert mesh/policy " +
+	{"app", "observe app/config api/kinds source api/jwks api/model api/convert mesh/policy " +
 		"mesh/state mesh/validate mesh/schedule mesh/scope mesh/census xds/resource xds/proxystats compile " +
 		"xds/fanout xds/serve admin/page admin cluster/tokenreview cluster/certs cluster/leader install " +
 		"cluster/status cluster/gateways cluster/inject cluster/inject/watch cluster/webhook " +
@@ -151,16 +151,17 @@ var rules = []rule{
 	{"cli/process", "app app/config cli/command observe observe/footprint observe/memory"},
 	{"cli/serve", "admin/page api/model app app/config cli/build cli/command cli/process cluster/accessreview " +
 		"cluster/certs cluster/inject/watch cluster/leader cluster/tokenreview install observe " +
-		"source/dir source/kube source/mirror trust/ca"},
+		"source/dir source/kube source/mirror source/selected trust/ca"},
 	{"cli/discovery", "cli/build cli/command cli/serve"},
 	{"cli/remote", "admin/page cli/command install/reach perf/measure"},
 	{"cli/inspect", "charts admin/page api/differences api/kinds api/model app app/config cli/build cli/command " +
 		"cli/remote cli/results cli/terminal cluster/inject install install/precheck local/observe " +
 		"mesh/census mesh/policy observe observe/advise observe/advise/collect observe/htmlpage " +
-		"perf/measure source source/dir source/kube source/mirror translate/evaluate xds/resource"},
+		"perf/measure source source/dir source/kube source/mirror source/selected translate/evaluate " +
+		"xds/resource"},
 	{"cli/up", "charts api/model app app/config cli/build cli/command cli/inspect cli/process cli/terminal " +
 		"local local/agents local/link local/observe local/sample mesh/state source source/dir " +
-		"source/mirror xds/fanout"},
+		"source/mirror source/selected xds/fanout"},
 	{"cli/perf", "api/model app cli/build cli/command cli/process cli/remote cli/results cli/terminal local " +
 		"local/link perf perf/apart perf/book perf/controlplane perf/flame perf/load perf/measure " +
 		"perf/port perf/sizing"},

@@ -34,6 +34,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source/dir"
 	"github.com/lateen-mesh/lateen/internal/source/kube"
 	"github.com/lateen-mesh/lateen/internal/source/mirror"
+	"github.com/lateen-mesh/lateen/internal/source/selected"
 )
 
 // The exit codes of lateen analyze, beside those of all commands.
@@ -167,7 +168,8 @@ func directoryOptions(path, rootNamespace string, log *slog.Logger) (app.Options
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
 		return o, fmt.Errorf("%s: %w", path, errNoDirectory)
 	}
-	o.Source = mirror.New(dir.New(dir.Options{Path: path, Logger: log}))
+	files := mirror.New(dir.New(dir.Options{Path: path, Logger: log}))
+	o.Source, o.Selected = selected.New(files, o.Mesh.RootNamespace, ""), true
 	return o, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/cli/process"
 	"github.com/lateen-mesh/lateen/internal/source/dir"
 	"github.com/lateen-mesh/lateen/internal/source/mirror"
+	"github.com/lateen-mesh/lateen/internal/source/selected"
 )
 
 // serveOptions are the flags of lateen serve.
@@ -81,7 +82,8 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 		if err := requireManifests(o.configDir, o.stateDir); err != nil {
 			return err
 		}
-		p.Source = mirror.New(dir.New(dir.Options{Path: o.configDir, StateDir: o.stateDir, Logger: log}))
+		files := dir.New(dir.Options{Path: o.configDir, StateDir: o.stateDir, Logger: log})
+		p.Source, p.Selected = selected.New(mirror.New(files), p.Mesh.RootNamespace, ""), true
 	} else if err := o.cluster.source(&p); err != nil {
 		return err
 	}

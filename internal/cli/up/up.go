@@ -29,6 +29,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/dir"
 	"github.com/lateen-mesh/lateen/internal/source/mirror"
+	"github.com/lateen-mesh/lateen/internal/source/selected"
 )
 
 type upOptions struct {
@@ -289,7 +290,8 @@ func (m *mesh) assemble(r local.Options, settings config.Config) error {
 		return nil
 	}
 	pipeline := app.New(app.Options{
-		Source: m.runtime, Config: settings, Mesh: model.DefaultMesh(), XDS: m.xds, Monitoring: m.monitoring,
+		Source: inMesh(m.runtime), Selected: true, Config: settings, Mesh: model.DefaultMesh(), XDS: m.xds,
+		Monitoring: m.monitoring,
 		Authenticator: app.TokenAuthenticator{
 			Lookup: m.tokens.Account,
 		}, ProxyDrain: local.ListenerDrain, Log: m.log, Version: build.Version, Pods: true,
@@ -297,6 +299,11 @@ func (m *mesh) assemble(r local.Options, settings config.Config) error {
 	})
 	m.plane, m.snapshot = pipeline, pipeline.Snapshot
 	return nil
+}
+
+// inMesh leaves out what discovery selectors do not select.
+func inMesh(s source.Source) source.Source {
+	return selected.New(s, model.DefaultMesh().RootNamespace, "")
 }
 
 func (m *mesh) problemsChanged(appeared, mended []source.Problem) {

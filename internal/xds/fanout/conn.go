@@ -44,9 +44,9 @@ type Conn struct {
 // by generation, and at most one longer than the tracker's list of open records.
 type openRecord struct {
 	record     *record
-	generation uint64        // acknowledging a state of this generation settles it
-	answered   int64         // when all but what is held back was acknowledged, in Unix ns; 0 if not yet
-	envoy      time.Duration // Load.Envoy of all that was sent
+	generation uint64 // acknowledging a state of this generation settles it
+	answered   int64  // when all but what is held back was acknowledged, in Unix ns; 0 if not yet
+	envoy      uint32 // Load.Envoy of all that was sent, in microseconds
 	nacked     bool
 }
 
@@ -150,6 +150,9 @@ type Load struct {
 	Envoy time.Duration // what it takes of the client's main thread, estimated
 }
 
+// maxLoad is the longest time that is counted of a response.
+const maxLoad = time.Minute
+
 // Sent counts a response that brings the client to the state of the given generation. A push that
 // merged several generations counts for the newest. What a new client gets is no push, however
 // large it is: it costs nobody's main thread but its own.
@@ -161,8 +164,8 @@ func (c *Conn) Sent(generation uint64, l Load) {
 	var r *record
 	for i := range slices.Backward(c.unsettled) {
 		if o := &c.unsettled[i]; o.generation <= generation {
-			o.envoy += l.Envoy
-			r, l.Envoy = o.record, o.envoy
+			o.envoy += uint32(min(l.Envoy, maxLoad) / time.Microsecond) //nolint:gosec // it is bounded
+			r, l.Envoy = o.record, time.Duration(o.envoy)*time.Microsecond
 			break
 		}
 	}

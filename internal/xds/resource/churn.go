@@ -24,12 +24,16 @@ type changes struct {
 	generation uint64
 	version    Version
 	number     int
+	crowded    time.Time // when it last changed with many others
 }
 
 const (
 	// churnPause is within how long a change follows the one before it in an assignment that
 	// churns.
 	churnPause = 30 * time.Second
+	// crowd is with how many others it may change: each that goes by members takes a response of
+	// its own, which costs Envoy as much as a list of 70 endpoints.
+	crowd = 3
 	// churnsFrom is how many such changes there are by then.
 	churnsFrom = 3
 	// maxChurning is how many assignments are remembered.
@@ -48,13 +52,13 @@ func (c *churn) noteAll(changed []*Resource, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range changed {
-		c.note(r, now)
+		c.note(r, now, len(changed) > crowd+1)
 	}
 	c.any.Store(len(c.recent) > 0)
 }
 
 // note notes that an assignment changes. The caller holds mu.
-func (c *churn) note(r *Resource, now time.Time) {
+func (c *churn) note(r *Resource, now time.Time, crowded bool) {
 	was, known := c.recent[r.name]
 	switch {
 	case known && was.generation == c.generation, // another form of it, for other places
@@ -69,8 +73,12 @@ func (c *churn) note(r *Resource, now time.Time) {
 	if c.recent == nil {
 		c.recent = map[string]changes{}
 	}
+	if crowded {
+		was.crowded = now
+	}
 	c.recent[r.name] = changes{
 		latest: now, generation: c.generation, version: r.version, number: min(was.number+1, churnsFrom),
+		crowded: was.crowded,
 	}
 }
 
@@ -85,7 +93,8 @@ func (c *churn) forget(now time.Time) bool {
 }
 
 // Churns reports whether an assignment has changed three times or more, each time within 30 seconds
-// of the last. It counts changes between assignments that sessions have asked for.
+// of the last, and for 30 seconds with few others at a time. It counts changes between assignments
+// that sessions have asked for.
 func (d *Differ) Churns(name string) bool {
 	if !d.churn.any.Load() {
 		return false
@@ -93,5 +102,6 @@ func (d *Differ) Churns(name string) bool {
 	d.churn.mu.RLock()
 	defer d.churn.mu.RUnlock()
 	of := d.churn.recent[name]
-	return of.number >= churnsFrom && d.now().Sub(of.latest) <= churnPause
+	now := d.now()
+	return of.number >= churnsFrom && now.Sub(of.latest) <= churnPause && now.Sub(of.crowded) > churnPause
 }

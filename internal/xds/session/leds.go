@@ -35,7 +35,6 @@ type ledsState struct {
 	minEndpoints int32 // endpoints from which on an assignment goes in this form; 0: never
 	// clusters are those of which the client has collections.
 	clusters map[string]*ledsCluster
-	crowded  int64 // when many small ones changed at once, in Unix ns
 	// refused are clusters whose collections the client refused.
 	refused map[string]struct{}
 }
@@ -63,26 +62,11 @@ const sealAfter = 30 * time.Second
 // few members with their names. Half of it keeps that form while it does.
 const churningShare = 12
 
-// churningAtOnce is how many assignments a batch has at most of which small ones stay in LEDS form:
-// each takes a response of its own, which costs Envoy as much as a list of 70 endpoints. A batch
-// with more puts the form off for crowdedFor.
-const (
-	churningAtOnce = 4
-	crowdedFor     = 30 * time.Second
-)
-
-// churns reports whether an assignment of a batch is large enough and changes often enough for LEDS
-// form. It takes the form when it changes alone, and keeps it beside few others.
+// churns reports whether an assignment is large enough for LEDS form and changes often enough. It
+// takes the form when it changes alone.
 func (e *emission) churns(r *resource.Resource, has bool, inBatch int) bool {
-	s := &e.session.leds
-	if r.Endpoints() < s.minEndpointsToStay()/churningShare || !e.session.opt.Differ.Churns(r.Name()) {
-		return false
-	}
-	if inBatch > churningAtOnce {
-		s.crowded = e.now.UnixNano()
-		return false
-	}
-	return has || inBatch == 1 && e.now.UnixNano()-s.crowded > int64(crowdedFor)
+	least := e.session.leds.minEndpointsToStay() / churningShare
+	return r.Endpoints() >= least && (has || inBatch == 1) && e.session.opt.Differ.Churns(r.Name())
 }
 
 // goes reports whether an assignment goes in LEDS form: a large one, or one that churns. A small
