@@ -105,6 +105,7 @@ func TestStopDoesNotWaitForever(t *testing.T) {
 	f.server.mu.Lock()
 	st := slices.Collect(maps.Keys(f.server.streams))[0]
 	f.server.mu.Unlock()
+	f.eventually("its own goroutine has answered", func() bool { return st.driver.now().phase == idle })
 	st.driver.await() // as if a send were stuck
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
