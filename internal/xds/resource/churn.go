@@ -31,11 +31,11 @@ const (
 	// churnPause is within how long a change follows the one before it in an assignment that
 	// churns.
 	churnPause = 30 * time.Second
+	// churnsFrom is how many such changes there are by then.
+	churnsFrom = 3
 	// crowd is with how many others it may change: each that goes by members takes a response of
 	// its own, which costs Envoy as much as a list of 70 endpoints.
 	crowd = 3
-	// churnsFrom is how many such changes there are by then.
-	churnsFrom = 3
 	// maxChurning is how many assignments are remembered.
 	maxChurning = 16 << 10
 )
