@@ -136,10 +136,14 @@ var rules = []rule{
 		"perf/sidecar perf/apart"},
 	{"perf/book", "perf/measure"},
 	{"perf/traffic", "perf/measure"},
-	{"perf/dataplane", "app/config cli/terminal api/model source/dir app local/agents local perf/measure perf/traffic"},
+	{"perf/handwritten", ""},
+	{"perf/dataplane", "app/config cli/terminal api/model source/dir app local/agents local perf/handwritten " +
+		"perf/measure perf/traffic"},
 	{"perf/airline", ""},
+	{"perf/cpulimit", ""},
 	{"perf/lab", "api/kinds cli/terminal source source/manifest source/memory perf/measure perf/load " +
-		"perf/controlplane perf perf/dataplane perf/airline"},
+		"perf/controlplane perf perf/dataplane perf/airline perf/cpulimit " +
+		"perf/handwritten"},
 	{"observe/htmlpage", ""},
 	{"perf/htmlreport", "cli/terminal observe/advise observe/htmlpage perf/measure perf perf/dataplane perf/lab"},
 	{"install/apply", "api/kinds"},

@@ -17,11 +17,12 @@ func newApp(out, progress *terminal.Writer) *cobra.Command {
 		Use:   "app",
 		Short: "Throughput of a realistic application, an airline, with and without the mesh",
 		Long: `Runs an airline of five services (main, auth with JWT, flight, customer, booking with reward miles),
-each with a database of its own, once as plain processes and once with sidecars behind a gateway, and
-sends the transaction mix of Acme Air from several clients. It prints the throughput of both, and their
-ratio beside KubeCon's 74 %. examples/airline has a plan for JMeter with the same mix.`,
+each with a database of its own: as plain processes, behind Envoys whose configuration is written by
+hand, and with Lateen's sidecars behind a gateway. It sends the transaction mix of Acme Air at the
+published load and at the airline's capacity, and prints the throughput of each, beside KubeCon's
+74 %. examples/airline has a plan for JMeter with the same mix.`,
 		Example: `  lateen perf app
-  lateen perf app --clients 64 --think 10ms --report results`,
+  lateen perf app --clients 32 --think 10ms --report results`,
 		Args: command.Arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, "app", out, progress) },
 	})

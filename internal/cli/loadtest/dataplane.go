@@ -69,14 +69,18 @@ func (f *dataPlaneFlags) bind(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	var presets, about []string
 	for _, p := range dataplane.Presets() {
-		presets, about = append(presets, p.Name), append(about, p.Name+" ("+p.About+")")
+		presets = append(presets, p.Name)
+		if p.About != "" {
+			about = append(about, p.Name+" ("+p.About+")")
+		}
 	}
 	flags.StringVar(&f.preset, "preset", "", "a published test, whose values other flags may change: "+
 		strings.Join(about, "; "))
 	command.OneOf(cmd, "preset", &f.preset, append(presets, "")...)
 	flags.StringVar(&f.protocol, "protocol", string(traffic.HTTP1), command.Alternatives(traffic.Protocols()))
 	command.OneOf(cmd, "protocol", &f.protocol, traffic.Protocols()...)
-	flags.StringSliceVar(&f.o.Paths, "paths", dataplane.Paths(), "which paths are measured; baseline always is")
+	flags.StringSliceVar(&f.o.Paths, "paths", dataplane.Paths(), "which paths are measured; baseline always is; "+
+		dataplane.SidecarBack+" and "+dataplane.IngressClient+" lead to the client")
 	flags.StringSliceVar(&f.qps, "qps", []string{"1000"}, "how many requests are sent a second over all connections; "+
 		maximal+": each connection sends one when it has the answer to the one before")
 	flags.IntSliceVar(&f.o.Connections, "connections", []int{16}, "over how many connections, 1 to 64 as a rule")
@@ -129,8 +133,8 @@ func (f *dataPlaneFlags) restrict(flags *pflag.FlagSet) {
 		return nil
 	})
 	command.ValidateFlag(flags, "paths", func() error {
-		if slices.ContainsFunc(f.o.Paths, func(p string) bool { return !slices.Contains(dataplane.Paths(), p) }) {
-			return errors.New("want some of " + strings.Join(dataplane.Paths(), ", "))
+		if slices.ContainsFunc(f.o.Paths, func(p string) bool { return !slices.Contains(dataplane.AllPaths(), p) }) {
+			return errors.New("want some of " + strings.Join(dataplane.AllPaths(), ", "))
 		}
 		return nil
 	})
@@ -168,6 +172,7 @@ func (f *dataPlaneFlags) complete(changed func(flag string) bool) (err error) {
 	}
 	for flag, keep := range map[string]func(){
 		"protocol":    func() { f.o.Protocol = set.Protocol },
+		"paths":       func() { f.o.Paths = set.Paths },
 		"qps":         func() { f.o.QPS = set.QPS },
 		"connections": func() { f.o.Connections = set.Connections },
 		"payload":     func() { f.o.Payload = set.Payload },

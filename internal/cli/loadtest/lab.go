@@ -56,8 +56,8 @@ published size. Each report says its scale and its machine. The labs:
 // complete adds the flags to a command.
 func (f *labFlags) complete(cmd *cobra.Command) *cobra.Command {
 	flags := cmd.Flags()
-	flags.IntVar(&f.o.Clients, "clients", 16, "app: how many clients send requests")
-	flags.DurationVar(&f.o.Think, "think", 0, "app: how long each client waits between two requests")
+	flags.IntVar(&f.o.Clients, "clients", lab.PublishedClients, "app: how many clients send requests")
+	flags.DurationVar(&f.o.Think, "think", lab.PublishedThink, "app: how long each client waits between two requests")
 	command.AtLeast(flags, "clients", &f.o.Clients, 1)
 	command.AtLeast(flags, "think", &f.o.Think, 0)
 	flags.Float64Var(&f.o.Scale, "scale", 0, "the size as a share of the published one, 1 at most (default: the "+
@@ -68,6 +68,10 @@ func (f *labFlags) complete(cmd *cobra.Command) *cobra.Command {
 		"binary, then PATH); labs that can do without one do")
 	flags.StringVar(&f.report, "report", "", "write the result into this directory as JSON, and an HTML report of all "+
 		"that is there")
+	flags.StringVar(&f.o.Limits, "limits", lab.NoLimits, "bookinfo-20: the published limits of CPU for control "+
+		"planes, which root may set; auto: where they can be set")
+	command.OneOf(cmd, "limits", &f.o.Limits, lab.Limits()...)
+	flags.BoolVar(&f.o.Real, "real", false, "bookinfo-20: all sidecars of the last table are Envoys")
 	cmd.MarkFlagsMutuallyExclusive("full", "scale")
 	_ = cmd.MarkFlagDirname("report")
 	command.BindOutput(cmd, &f.output)

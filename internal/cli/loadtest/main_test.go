@@ -11,6 +11,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/perf/dataplane"
+	"github.com/lateen-mesh/lateen/internal/perf/lab"
 	"github.com/lateen-mesh/lateen/internal/perf/traffic"
 )
 
@@ -81,11 +82,11 @@ func TestFlagsChangeSingleValuesOfAPreset(t *testing.T) {
 	require.Equal(t, traffic.HTTP1, o.Protocol)
 }
 
-// TestThinkTimeOfTheAirline: it is zero unless set, and never below.
+// TestThinkTimeOfTheAirline: it is the published one unless set, and never below zero.
 func TestThinkTimeOfTheAirline(t *testing.T) {
 	var f labFlags
 	cmd := f.complete(&cobra.Command{})
-	require.Zero(t, f.o.Think)
+	require.Equal(t, lab.PublishedThink, f.o.Think)
 	require.NoError(t, cmd.ParseFlags([]string{"--think", "10ms"}))
 	require.Equal(t, 10*time.Millisecond, f.o.Think)
 	require.Equal(t, command.ExitUsage,

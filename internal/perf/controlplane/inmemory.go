@@ -38,6 +38,9 @@ type InMemory struct {
 	// Environment is the child's environment in the form of os.Environ. By default it is this
 	// process's. It is set before Start.
 	Environment []string
+	// Started is told the PID of each child that has begun; its error ends the start. It may be
+	// nil, and is set before Start.
+	Started func(pid int) error
 
 	argv     []string
 	relay    *link.Relay
@@ -94,7 +97,10 @@ func (m *InMemory) begin() error {
 		m.argv[0], append(m.argv[1:], "--xds-address", m.xds.Address, "--monitoring-address", m.monitoring.Address)...,
 	)
 	cmd.Env, cmd.ExtraFiles = m.Environment, []*os.File{end}
-	return m.start(cmd)
+	if err := m.start(cmd); err != nil || m.Started == nil {
+		return err
+	}
+	return m.Started(cmd.Process.Pid)
 }
 
 // await waits for the child's next status. With open it waits for the one that says that it accepts

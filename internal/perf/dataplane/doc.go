@@ -8,5 +8,5 @@
 //
 // All paths lead to the same process and are measured in turn, so that what disturbs the machine
 // disturbs all of them. The package imports api/model, app, app/config, cli/terminal, local,
-// local/agents, source/dir, perf/measure and perf/traffic.
+// local/agents, source/dir, perf/handwritten, perf/measure and perf/traffic.
 package dataplane

@@ -131,7 +131,7 @@ func (m *mesh) turn(ctx context.Context, k knob, c Case) (Sample, error) {
 	if k.single {
 		client, server = client+single, server+single
 	}
-	return m.measure(ctx, m.throughSidecars(client, server), c)
+	return m.measure(ctx, m.throughSidecars(Sidecar, client, server), c)
 }
 
 // change replaces the manifests, and returns when all proxies have accepted what follows from it.

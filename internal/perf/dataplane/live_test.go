@@ -50,6 +50,21 @@ func TestEveryRequestIsAnsweredOnEveryPath(t *testing.T) {
 	}
 }
 
+// TestScenariosLeadToTheClientToo sends requests against the usual direction.
+func TestScenariosLeadToTheClientToo(t *testing.T) {
+	o := quick(t, traffic.HTTP1)
+	o.Paths, o.Rounds = []string{SidecarBack, IngressClient}, 1
+	r, err := Run(t.Context(), o)
+	require.NoError(t, err)
+	require.Len(t, r.Cases[0].Paths, 3)
+	for _, p := range r.Cases[0].Paths {
+		require.Equal(t, p.Sent, p.Answered, p.Path)
+		require.Positive(t, p.Answered, p.Path)
+	}
+	o.Protocol = traffic.TCP
+	require.ErrorContains(t, o.Validate(), "want a protocol other than tcp")
+}
+
 // requirePlausible requires that all requests of all paths were sent, answered and passed proxies.
 func requirePlausible(t *testing.T, c Case) {
 	t.Helper()

@@ -14,6 +14,8 @@ const (
 	gatewayPort, gatewayTCPPort = 8080, 9000
 	// gatewayHost is the host of the way in.
 	gatewayHost = "server.test"
+	// clientHost is the host of the way in to the client.
+	clientHost = "client.test"
 	// single ends the names of workloads whose proxies have one worker.
 	single = "-single"
 )
@@ -25,10 +27,10 @@ func (o Options) manifests() string {
 		o.meshConfig(),
 		fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s}", namespace),
 		o.deployment("server", o.serve(), serverPorts()),
-		o.deployment("client", quoted("sleep", "1000000000"), ""),
 		o.gateway(), service("server", traffic.Protocols()), wayIn(), o.collector(),
 		o.strict(),
 	}
+	parts = append(parts, o.client()...)
 	if o.knobs && o.Protocol != traffic.TCP { // a port leads to one TCP service
 		one := o
 		one.Workers = 1
@@ -50,6 +52,24 @@ spec: {tracing: [{providers: [{name: %s}], randomSamplingPercentage: %v}]}`, spa
 		parts = append(parts, policy(i, o.Policies))
 	}
 	return strings.Join(parts, "\n---\n") + "\n"
+}
+
+// client is where requests come from. It serves HTTP as the server does if some lead to it.
+func (o Options) client() []string {
+	if !o.clientServes() {
+		return []string{o.deployment("client", quoted("sleep", "1000000000"), "")}
+	}
+	served := []string{string(o.Protocol)}
+	return []string{
+		o.deployment("client", o.serve(), serverPorts()), service("client", served),
+		fmt.Sprintf(`apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: client, namespace: %s}
+spec:
+  hosts: [%s]
+  gateways: [gateway]
+  http: [{route: [{destination: {host: client, port: {number: %d}}}]}]`, namespace, clientHost, o.Protocol.Port()),
+	}
 }
 
 // fewMetrics leaves REQUEST_COUNT, without the tags that say how a request ended beside its code,
@@ -216,7 +236,7 @@ spec:
   selector: {istio: perf}
   servers:
   - port: {number: %[2]d, name: http, protocol: HTTP}
-    hosts: ["*.%[3]s"]
+    hosts: ["*.%[3]s", %[9]s]
   - port: {number: %[4]d, name: tcp, protocol: TCP}
     hosts: ["*"]
 ---
@@ -237,7 +257,8 @@ spec:
   tcp:
   - match: [{port: %[4]d}]
     route: [{destination: {host: server, port: {number: %[8]d}}}]`, namespace, gatewayPort, gatewayHost,
-		gatewayTCPPort, route(traffic.HTTP1), route(traffic.HTTP2), route(traffic.GRPC), traffic.TCP.Port())
+		gatewayTCPPort, route(traffic.HTTP1), route(traffic.HTTP2), route(traffic.GRPC), traffic.TCP.Port(),
+		clientHost)
 }
 
 // policy is one of some AuthorizationPolicies. Only the last allows the requests that are sent, so

@@ -17,10 +17,22 @@ const (
 	Sidecar     = "sidecar"
 	Ingress     = "ingress"
 	Handwritten = "handwritten"
+	// SidecarBack leads from the server by both sidecars to the client, and IngressClient from the
+	// gateway to the client.
+	SidecarBack   = "sidecar-back"
+	IngressClient = "ingress-client"
 )
 
-// Paths returns all paths, in the order in which they are measured.
+// Paths returns the paths to the server, in the order in which they are measured.
 func Paths() []string { return []string{Baseline, Sidecar, Ingress, Handwritten} }
+
+// AllPaths returns all paths, in the order in which they are measured.
+func AllPaths() []string { return append(Paths(), SidecarBack, IngressClient) }
+
+// clientServes reports whether requests lead to the client too.
+func (o Options) clientServes() bool {
+	return slices.Contains(o.Paths, SidecarBack) || slices.Contains(o.Paths, IngressClient)
+}
 
 // Options say what is measured.
 type Options struct {
@@ -34,7 +46,7 @@ type Options struct {
 	Version string
 
 	Protocol traffic.Protocol
-	// Paths are those of Paths that are measured. The baseline always is.
+	// Paths are those of AllPaths that are measured. The baseline always is.
 	Paths []string
 	// QPS and Connections make the cases: each number of requests a second (0: as many as get
 	// answers) with each number of connections.
@@ -81,8 +93,10 @@ func (o Options) Validate() error {
 	check(slices.Contains(traffic.Protocols(), string(o.Protocol)), "protocol %q: want one of %s", o.Protocol,
 		strings.Join(traffic.Protocols(), ", "))
 	for _, p := range o.Paths {
-		check(slices.Contains(Paths(), p), "path %q: want one of %s", p, strings.Join(Paths(), ", "))
+		check(slices.Contains(AllPaths(), p), "path %q: want one of %s", p, strings.Join(AllPaths(), ", "))
 	}
+	check(!o.clientServes() || o.Protocol != traffic.TCP, "paths %s and %s: want a protocol other than %s", SidecarBack,
+		IngressClient, traffic.TCP)
 	check(len(o.QPS) > 0, "no number of requests a second: want one or more")
 	check(len(o.Connections) > 0, "no number of connections: want one or more")
 	for _, c := range o.Connections {
@@ -106,28 +120,3 @@ const (
 	// part for what is around it.
 	maxPayload = 4<<20 - 1<<10
 )
-
-// Preset is a published test.
-type Preset struct {
-	Name, About string
-	Set         func(o *Options)
-}
-
-// Presets returns the published tests.
-func Presets() []Preset {
-	fixed := func(qps float64, connections, payload int) func(o *Options) {
-		return func(o *Options) {
-			o.Protocol, o.MutualTLS, o.Workers = traffic.HTTP1, true, 2
-			o.QPS, o.Connections, o.Payload = []float64{qps}, []int{connections}, payload
-		}
-	}
-	return []Preset{
-		{"aks", "Azure's Istio add-on: 1,000 a second, 16 connections, 100 bytes", fixed(1000, 16, 100)},
-		{"istio-1.1.8", "Istio 1.1.8: 1,000 a second, 16 connections, 1 kB", fixed(1000, 16, 1000)},
-		{"istio-0.7.1", "Istio 0.7.1: 400 a second, 8 connections, no body", fixed(400, 8, 0)},
-		{"istio-tools", "istio/tools: 1,000 a second over 2 to 64 connections, 1 kB", func(o *Options) {
-			fixed(1000, 16, 1024)(o)
-			o.Connections = []int{2, 4, 8, 16, 32, 64}
-		}},
-	}
-}

@@ -86,14 +86,14 @@ type proxy struct{ name, workload, process string }
 const envoyProcess = "istio-proxy"
 
 // throughSidecars is the path between two workloads by both their sidecars.
-func (m *mesh) throughSidecars(client, server string) path {
+func (m *mesh) throughSidecars(name, client, server string) path {
 	port := m.o.Protocol.Port()
 	outbound := local.HTTPProxyPort
 	if m.o.Protocol == traffic.TCP {
 		outbound = port
 	}
 	return path{
-		name: Sidecar,
+		name: name,
 		target: traffic.Target{
 			Protocol: m.o.Protocol, Address: at(m.pod(client).Outbound, outbound),
 			Authority: server + ":" + strconv.Itoa(port), Payload: m.o.Payload,
@@ -111,7 +111,17 @@ func (m *mesh) paths(ctx context.Context) ([]path, error) {
 	server, gateway := m.pod("server"), m.pod("gateway")
 	paths := []path{{name: Baseline, target: target(at(server.App, port), "")}}
 	if slices.Contains(m.o.Paths, Sidecar) {
-		paths = append(paths, m.throughSidecars("client", "server"))
+		paths = append(paths, m.throughSidecars(Sidecar, "client", "server"))
+	}
+	if slices.Contains(m.o.Paths, SidecarBack) {
+		paths = append(paths, m.throughSidecars(SidecarBack, "server", "client"))
+	}
+	if slices.Contains(m.o.Paths, IngressClient) {
+		paths = append(paths, path{
+			name:    IngressClient,
+			target:  target(at(gateway.Pod, gatewayPort), clientHost),
+			proxies: []proxy{{"gateway", "gateway", envoyProcess}, {"client", "client", envoyProcess}},
+		})
 	}
 	if slices.Contains(m.o.Paths, Ingress) {
 		entry := gatewayPort

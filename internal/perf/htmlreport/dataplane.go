@@ -119,12 +119,16 @@ func latencyCharts(all []dataplane.Report, names []string) (charts []htmlpage.Ch
 		return charts
 	}
 	for i, r := range all {
-		for _, path := range dataplane.Paths() {
+		for _, path := range dataplane.AllPaths() {
 			s := htmlpage.Series{Name: names[i] + " " + path}
+			measured := false
 			for _, k := range keys {
-				s.Values = append(s.Values, p99Of(caseOf(r, k), path))
+				v := p99Of(caseOf(r, k), path)
+				s.Values, measured = append(s.Values, v), measured || v != nil
 			}
-			over.Series = append(over.Series, s)
+			if measured {
+				over.Series = append(over.Series, s)
+			}
 		}
 	}
 	return append(charts, over)

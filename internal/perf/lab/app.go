@@ -4,22 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/perf/airline"
-	"github.com/lateen-mesh/lateen/internal/perf/dataplane"
 )
 
-// appWindow is how long each path is measured in each of appRounds.
+// appWindow is how long each system is measured at each load, in each of appRounds.
 const (
-	appWindow = 15 * time.Second
-	appRounds = 3
+	appWindow = 8 * time.Second
+	appRounds = 2
+)
+
+// The published load of the airline, and the one that asks for as much as there is.
+const (
+	PublishedClients = 64
+	PublishedThink   = 40 * time.Millisecond
+	capacityClients  = 16
 )
 
 func appLab() Lab {
@@ -29,8 +29,10 @@ func appLab() Lab {
 		Document:   "KubeCon China 2019, and the realistic application benchmark of Istio (Acme Air, BluePerf)",
 		Reproduces: "the requests a second with and without Istio, and their ratio",
 		Steps: []string{
-			"five services with a database each, once without and once with sidecars and a gateway",
+			"five services with a database each: as plain processes, behind Envoys whose configuration is written by " +
+				"hand (a gateway, and one at each service), and with Lateen's gateway and sidecars",
 			"clients send the published mix of transactions: login, profile, flights, booking, rewards, logout",
+			"64 clients that wait 40 ms between two requests; then 16 that do not wait",
 		},
 		Scale: 1, NeedsEnvoy: true,
 		tables: appTables,
@@ -39,143 +41,112 @@ func appLab() Lab {
 }
 
 func appTables() []Table {
-	columns := []Column{{"requests", PerSecond}, {"of them without the mesh", Percent}, {"failed", Count}}
-	return []Table{{Title: "The airline", Columns: columns, Rows: []Row{
-		row("without the mesh", len(columns), "1,335.1/s", "100 %"),
-		row("with gateway and sidecars", len(columns), "999.0/s", "74 %"),
-	}}}
+	columns := []Column{
+		{"requests", PerSecond}, {"of them without the mesh", Percent}, {"of them by hand", Percent}, {"failed", Count},
+	}
+	published := map[int][]string{bareAirline: {"1,335.1/s", "100 %"}, wholeAirline: {"999.0/s", "74 %"}}
+	tables := []Table{
+		{Title: "The airline at the published load", Columns: columns},
+		{Title: "The airline at its capacity", Columns: columns},
+	}
+	for i, s := range airlineSystems() {
+		tables[0].Rows = append(tables[0].Rows, row(s.name, len(columns), published[i]...))
+		tables[1].Rows = append(tables[1].Rows, row(s.name, len(columns)))
+	}
+	return tables
 }
 
-func runApp(ctx context.Context, r *run) (err error) {
-	bare, stop, err := r.bareAirline(ctx)
-	defer func() { err = errors.Join(err, stop()) }()
-	if err != nil {
-		return err
+// airlineSystem is a way to run the airline.
+type airlineSystem struct {
+	name string
+	// start returns where each service is called. stop ends everything, also after an error.
+	start func(ctx context.Context, r *run, state string) (urls map[string]string, stop func() error, err error)
+}
+
+// The systems that others are compared with, by their places, and the one that was published.
+const (
+	bareAirline  = 0
+	handAirline  = 2
+	wholeAirline = 4
+)
+
+func airlineSystems() []airlineSystem {
+	return []airlineSystem{
+		{"without the mesh", bareSystem},
+		{"Envoys by hand, in plaintext", byHand(false)},
+		{"Envoys by hand, in mutual TLS", byHand(true)},
+		{"with gateway and sidecars, without metrics", inMesh(false)},
+		{"with gateway and sidecars", inMesh(true)},
 	}
-	mesh, err := r.meshedAirline(ctx)
-	if err != nil {
-		return err
+}
+
+// throughput is what one system did at one load.
+type throughput struct{ sent, failed, elapsed float64 }
+
+func (t throughput) rate() float64 { return t.sent / max(t.elapsed, 1e-9) }
+
+func (t *throughput) add(result airline.Result) {
+	t.sent, t.failed = t.sent+float64(result.Total()), t.failed+float64(result.Failed)
+	t.elapsed += result.Elapsed.Seconds()
+}
+
+func runApp(ctx context.Context, r *run) error {
+	systems := airlineSystems()
+	loads := []airline.Load{
+		{Clients: max(1, r.Clients), Think: r.Think},
+		{Clients: capacityClients},
 	}
-	defer func() { err = errors.Join(err, mesh.Stop()) }()
-	for _, p := range mesh.Problems() {
-		r.note("%s", p)
+	done := make([][]throughput, len(loads))
+	for i := range done {
+		done[i] = make([]throughput, len(systems))
 	}
-	meshed := map[string]string{}
-	for _, s := range airline.Services() {
-		meshed[s] = "http://" + mesh.Gateway()
-	}
-	var sent, failed [2]float64
-	var elapsed [2]float64
 	for round := range appRounds {
-		for i, urls := range []map[string]string{bare, meshed} {
-			r.Progress([]string{"without the mesh", "with the mesh"}[i], 2*round+i, 2*appRounds)
-			result := airline.Load{
-				URLs: urls, Clients: max(1, r.Clients), Think: r.Think,
-				Duration: max(time.Second/2, time.Duration(float64(appWindow)*r.Pause)),
-			}.Run(ctx)
-			sent[i], failed[i] = sent[i]+float64(result.Total()), failed[i]+float64(result.Failed)
-			elapsed[i] += result.Elapsed.Seconds()
-			if result.Why != "" {
-				r.note("A request has failed: %s", result.Why)
+		for at, s := range systems {
+			r.Progress(s.name, round*len(systems)+at, appRounds*len(systems))
+			results, err := r.runAirline(ctx, s, loads)
+			if err != nil {
+				return fmt.Errorf("%s: %w", s.name, err)
+			}
+			for i, result := range results {
+				done[i][at].add(result)
 			}
 		}
 	}
-	for i := range sent {
-		share := 100 * (sent[i] / elapsed[i]) / max(sent[0]/elapsed[0], 1e-9)
-		r.tables[0].put(i, sent[i]/elapsed[i], share, failed[i])
+	for i, all := range done {
+		for at, t := range all {
+			r.tables[i].put(at, t.rate(), percentOf(t, all[bareAirline]), percentOf(t, all[handAirline]), t.failed)
+		}
 	}
-	r.note("%d clients, think time %v. Clients, services, their databases and all proxies share this machine, so the "+
-		"proxies take their CPU from the services.", max(1, r.Clients), r.Think)
+	r.note("%d clients with a think time of %v, and %d without. Clients, services, their databases and all proxies "+
+		"share this machine, so proxies take their CPU from the services. Envoys by hand pass requests on and do "+
+		"nothing else: what they cost is Envoy's own, and what mutual TLS adds shows between their two rows; what "+
+		"Lateen's configuration adds is the last column.", loads[0].Clients, loads[0].Think, loads[1].Clients)
 	return ctx.Err()
 }
 
-// bareAirline starts the services as processes that call each other directly. stop ends them, also
-// after an error.
-func (r *run) bareAirline(ctx context.Context) (urls map[string]string, stop func() error, err error) {
-	urls = map[string]string{}
-	var all []*exec.Cmd
-	stop = func() (err error) {
-		for _, c := range all {
-			err = errors.Join(err, c.Process.Kill())
-			_ = c.Wait() // it was killed
-		}
-		return err
-	}
-	ports := map[string]uint16{}
-	for _, s := range airline.Services() {
-		if ports[s], err = freePort(); err != nil {
-			return nil, stop, err
-		}
-		urls[s] = fmt.Sprintf("http://127.0.0.1:%d", ports[s])
-	}
-	for _, s := range airline.Services() {
-		data := filepath.Join(r.StateDir, "bare-"+s)
-		if err := os.MkdirAll(data, 0o755); err != nil {
-			return nil, stop, err
-		}
-		c := exec.Command(r.Self, "airline", "--service", s, "--address", "127.0.0.1", "--port",
-			strconv.Itoa(int(ports[s])), "--data", data, "--customer", urls[airline.Customer], "--flight",
-			urls[airline.Flight], "--proxy=")
-		c.SysProcAttr = attributes()
-		if err := c.Start(); err != nil {
-			return nil, stop, err
-		}
-		all = append(all, c)
-	}
-	ready := 0
-	err = r.await(ctx, "starting the services", len(all), func() int {
-		for ready < len(all) && get(ctx, http.DefaultClient, urls[airline.Services()[ready]]+"/health") == nil {
-			ready++
-		}
-		return ready
-	})
-	return urls, stop, err
-}
+func percentOf(t, other throughput) float64 { return 100 * t.rate() / max(other.rate(), 1e-9) }
 
-// meshedAirline starts the services with sidecars, behind a gateway.
-func (r *run) meshedAirline(ctx context.Context) (*dataplane.Application, error) {
-	o := dataplane.Options{
-		Envoy: r.Envoy, Self: r.Self, StateDir: filepath.Join(r.StateDir, "airline"), IstioVersion: istioVersion,
-		Version: r.Version, MutualTLS: true, Workers: 1, Telemetry: true, Log: slog.New(slog.DiscardHandler),
+// runAirline starts a system, sends it the loads one after the other, and ends it.
+func (r *run) runAirline(ctx context.Context, s airlineSystem, loads []airline.Load) (
+	results []airline.Result, err error,
+) {
+	state, err := r.stateOf("airline")
+	if err != nil {
+		return nil, err
 	}
-	port := strconv.Itoa(airline.Port)
-	manifests := []string{airlineRoutes()}
-	for _, s := range airline.Services() {
-		data := filepath.Join(r.StateDir, "mesh-"+s)
-		if err := os.MkdirAll(data, 0o755); err != nil {
-			return nil, err
+	urls, stop, err := s.start(ctx, r, state)
+	defer func() { err = errors.Join(err, stop()) }()
+	if err != nil {
+		return nil, err
+	}
+	for _, load := range loads {
+		load.URLs = urls
+		load.Duration = max(time.Second/2, time.Duration(float64(appWindow)*r.Pause))
+		result := load.Run(ctx)
+		if result.Why != "" {
+			r.note("A request has failed (%s): %s", s.name, result.Why)
 		}
-		manifests = append(manifests, dataplane.Deployment{Name: s, Port: port, Command: []string{
-			r.Self, "airline", "--service", s, "--address", "$(LATEEN_APP_ADDRESS)", "--port", port, "--data", data,
-			"--customer", "http://customer:" + port, "--flight", "http://flight:" + port,
-		}}.Manifest(o), service(dataplane.Namespace, s, s, airline.Port))
+		results = append(results, result)
 	}
-	r.Progress("starting the mesh", 0, 0)
-	return dataplane.StartApplication(ctx, o, manifests, airline.Services()...)
-}
-
-// airlineRoutes leads requests from the gateway to the services by their paths.
-func airlineRoutes() string {
-	text := fmt.Sprintf(`apiVersion: networking.istio.io/v1
-kind: Gateway
-metadata: {name: airline, namespace: %[1]s}
-spec:
-  selector: {istio: perf}
-  servers: [{port: {number: %[2]d, name: http, protocol: HTTP}, hosts: ["*"]}]
----
-apiVersion: networking.istio.io/v1
-kind: VirtualService
-metadata: {name: airline, namespace: %[1]s}
-spec:
-  hosts: ["*"]
-  gateways: [airline]
-  http:`, dataplane.Namespace, dataplane.GatewayPort)
-	for _, s := range airline.Services() {
-		prefix := "/" + s + "/"
-		if s == airline.Main {
-			continue
-		}
-		text += fmt.Sprintf("\n  - {match: [{uri: {prefix: %s}}], route: [{destination: {host: %s}}]}", prefix, s)
-	}
-	return text + fmt.Sprintf("\n  - {route: [{destination: {host: %s}}]}", airline.Main)
+	return results, ctx.Err()
 }

@@ -5,18 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
+	"os"
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
+	"github.com/lateen-mesh/lateen/internal/perf/cpulimit"
 	"github.com/lateen-mesh/lateen/internal/perf/load"
 	"github.com/lateen-mesh/lateen/internal/perf/measure"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/memory"
 )
 
-// publishedApps is how many namespaces have the bookshop, of six pods each.
-const publishedApps = 20
+// publishedApps is how many namespaces have the bookshop, and podsOfShop how many pods each has.
+const publishedApps, podsOfShop = 20, 6
 
 func bookinfoLab() Lab {
 	return Lab{
@@ -48,8 +49,8 @@ func bookinfoTables() []Table {
 		row("more ports, proxies spread over both", len(columns)),
 	}}, {Title: "Real Envoys beside them", Columns: []Column{
 		{"Envoys", Count}, {"namespaces with the new ports", Count}, {"refused updates", Count},
-		{"write to last Envoy", Seconds},
-	}, Rows: []Row{row("more ports", 4)}}}
+		{"write to last Envoy", Seconds}, {"CPU of an Envoy", Seconds},
+	}, Rows: []Row{row("more ports", 5)}}}
 }
 
 // bookshop is one namespace.
@@ -66,24 +67,68 @@ type bookinfo struct {
 	second *replica
 	// next is the number of the next pod, from which its address is made.
 	next int
+	cpu  []*cpulimit.Group // of both control planes, if they are limited
+}
+
+// The published resources of a control plane, in thousandths of a CPU: as the operator deploys it,
+// and scaled up.
+const (
+	deployedCPU = 10
+	scaledCPU   = 250
+)
+
+// start starts a control plane that has so much CPU.
+func (b *bookinfo) start(ctx context.Context, mesh []source.Change, milli int) (*replica, error) {
+	plane := b.plane()
+	if b.groups != nil {
+		group, err := b.groups.New(fmt.Sprintf("lateen-lab-%d-%d", os.Getpid(), len(b.cpu)), milli)
+		if err != nil {
+			return nil, err
+		}
+		b.cpu, plane.Started = append(b.cpu, group), group.Add
+	}
+	return b.openPlane(ctx, mesh, plane)
+}
+
+// scaleUp gives the first control plane more CPU.
+func (b *bookinfo) scaleUp(context.Context) error {
+	if len(b.cpu) == 0 {
+		return nil
+	}
+	waited, err := b.cpu[0].Throttled()
+	b.note("The first control plane has waited %.1f s for its %dm CPU until all sidecars had everything.",
+		waited.Seconds(), deployedCPU)
+	return errors.Join(err, b.cpu[0].Set(scaledCPU))
+}
+
+// removeLimits removes the control groups, when their processes have ended.
+func (b *bookinfo) removeLimits() (err error) {
+	for _, g := range b.cpu {
+		err = errors.Join(err, g.Close())
+	}
+	return err
 }
 
 func runBookinfo(ctx context.Context, r *run) (err error) {
 	b := &bookinfo{run: r}
+	if err := r.checkRoomForEnvoys(r.scaled(publishedApps, 1) * podsOfShop); err != nil {
+		return err
+	}
 	mesh, err := b.mesh()
 	if err != nil {
 		return err
 	}
-	if b.first, err = r.open(ctx, mesh); err != nil {
+	defer func() { err = errors.Join(err, b.removeLimits()) }()
+	if b.first, err = b.start(ctx, mesh, deployedCPU); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.first.close(ctx)) }()
-	for _, step := range []func(context.Context) error{b.deploy, b.restart} {
+	for _, step := range []func(context.Context) error{b.deploy, b.scaleUp, b.restart} {
 		if err := step(ctx); err != nil {
 			return err
 		}
 	}
-	if b.second, err = r.open(ctx, b.present(mesh)); err != nil {
+	if b.second, err = b.start(ctx, b.present(mesh), scaledCPU); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.second.close(ctx)) }()
@@ -92,11 +137,18 @@ func runBookinfo(ctx context.Context, r *run) (err error) {
 			return err
 		}
 	}
-	r.note("Push time is pilot_proxy_convergence_time; to sidecars is the time until a new sidecar has all that " +
-		"it asks for (first rows), or from the write of the ports until a sidecar has the new cluster (last " +
-		"rows). Control planes and sidecars share this machine, without a limit of CPU. CPU and memory are those " +
-		"of both control planes.")
+	r.note("Push time is pilot_proxy_convergence_time; to sidecars is the time until a new sidecar has all that "+
+		"it asks for (first rows), or from the write of the ports until a sidecar has the new cluster (last "+
+		"rows). Control planes and sidecars share this machine, %s. CPU and memory are those of both control "+
+		"planes.", b.howLimited())
 	return b.envoys(ctx)
+}
+
+func (b *bookinfo) howLimited() string {
+	if b.groups == nil {
+		return "without a limit of CPU (--limits on sets the published ones)"
+	}
+	return "with the published resources as limits of CPU (published are requests, which a busy node comes down to)"
 }
 
 // mesh returns the bookshops.
@@ -122,11 +174,13 @@ func (b *bookinfo) mesh() ([]source.Change, error) {
 // pod returns a new pod. Its version tells the three Deployments of reviews apart.
 func (b *bookinfo) pod(namespace, app string, place int) load.Pod {
 	b.next++
-	return load.Pod{
-		Namespace: namespace, Name: fmt.Sprintf("%s-%d-%05d", app, place, b.next),
-		Address: fmt.Sprintf("10.20.%d.%d", b.next/200, 1+b.next%200), Node: "node-a", ServiceAccount: "default",
-		Labels: map[string]string{"app": app, "version": fmt.Sprintf("v%d", 1+place)},
+	pod := loopbackPod(namespace, app, b.next)
+	pod.Name = fmt.Sprintf("%s-%d-%05d", app, place, b.next)
+	pod.Labels["version"] = fmt.Sprintf("v%d", 1+place)
+	if !b.Real {
+		pod.Address = fmt.Sprintf("10.20.%d.%d", b.next/200, 1+b.next%200)
 	}
+	return pod
 }
 
 // objects returns the pods and EndpointSlices of a shop, in which details has so many ports.
@@ -338,70 +392,4 @@ func (b *bookinfo) measurePorts(ctx context.Context, at, ports int) error {
 	}
 	b.tables[0].put(at, convergence, times.Quantile(0.99).Seconds(), cpu, pushes, sidecars, memory)
 	return nil
-}
-
-// sampleSize is how many real Envoys stand beside the simulated sidecars.
-const sampleSize = 2
-
-// envoys has real Envoys take the whole configuration, and counts in how many each new port has
-// arrived.
-func (b *bookinfo) envoys(ctx context.Context) (err error) {
-	if b.Envoy == "" {
-		b.note("There was no Envoy: make envoy puts one into .tools, or name one with --envoy.")
-		return nil
-	}
-	if _, err := b.ports(ctx, 1); err != nil {
-		return err
-	}
-	var all []*envoy
-	defer func() {
-		for _, e := range all {
-			err = errors.Join(err, e.stop())
-		}
-	}()
-	for i := range sampleSize {
-		b.Progress("starting Envoys", i, sampleSize)
-		pod := loopbackPod(b.shops[0].namespace, "sample", i)
-		if err := b.first.plane.Apply(ctx, podObject(pod, 9080)); err != nil {
-			return err
-		}
-		e, err := b.startEnvoy(ctx, b.first.plane.Address(), pod, "")
-		if err != nil {
-			return err
-		}
-		all = append(all, e)
-	}
-	written, err := b.ports(ctx, many)
-	if err != nil {
-		return err
-	}
-	times, rejected := measure.NewDistribution(), 0.0
-	for _, e := range all {
-		err := b.await(ctx, "Envoys take the ports", len(b.shops), func() int { return b.clusters(ctx, e) })
-		if err != nil {
-			return err
-		}
-		times.Add(time.Since(written[0]))
-		n, err := e.counter(ctx, "update_rejected")
-		if err != nil {
-			return err
-		}
-		rejected += n
-	}
-	b.tables[1].put(0, sampleSize, float64(len(b.shops)), rejected, times.Quantile(1).Seconds())
-	return nil
-}
-
-// clusters returns in how many namespaces an Envoy knows the last port of details.
-func (b *bookinfo) clusters(ctx context.Context, e *envoy) (n int) {
-	body, err := e.get(ctx, "/clusters")
-	if err != nil {
-		return 0
-	}
-	for _, s := range b.shops {
-		if strings.Contains(body, s.lastPort(many)) {
-			n++
-		}
-	}
-	return n
 }

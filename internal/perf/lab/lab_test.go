@@ -80,7 +80,7 @@ func playAirline(args []string) {
 }
 
 // tiny runs a lab at the smallest size, and returns its tables.
-func tiny(t *testing.T, name string) []Table {
+func tiny(t *testing.T, name string, settings ...func(o *Options)) []Table {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("runs a lab")
@@ -89,10 +89,14 @@ func tiny(t *testing.T, name string) []Table {
 	require.NoError(t, err)
 	self, err := os.Executable()
 	require.NoError(t, err)
-	r, err := l.Run(t.Context(), Options{
+	o := Options{
 		Server: []string{lateen, "perf-control-plane", "--log-level", "warn"}, Self: self,
 		Envoy: realenvoy.Binary(t), StateDir: t.TempDir(), Version: "test", Scale: 0.01, Pause: 0.1,
-	})
+	}
+	for _, set := range settings {
+		set(&o)
+	}
+	r, err := l.Run(t.Context(), o)
 	require.NoError(t, err)
 	requireComplete(t, l, r)
 	return r.Tables
@@ -178,6 +182,13 @@ func TestBookinfoReachesEverySidecar(t *testing.T) {
 		require.Positive(t, n)
 	}
 	require.Equal(t, []float64{sampleSize}, ours(t, tables[1], "Envoys"))
+	require.Equal(t, []float64{1}, ours(t, tables[1], "namespaces with the new ports"))
+	require.Equal(t, []float64{0}, ours(t, tables[1], "refused updates"))
+}
+
+func TestBookinfoWithRealEnvoysAlone(t *testing.T) {
+	tables := tiny(t, "bookinfo-20", func(o *Options) { o.Real, o.Limits = true, LimitsIfAllowed })
+	require.Equal(t, []float64{6}, ours(t, tables[1], "Envoys"), "one shop")
 	require.Equal(t, []float64{1}, ours(t, tables[1], "namespaces with the new ports"))
 	require.Equal(t, []float64{0}, ours(t, tables[1], "refused updates"))
 }
@@ -293,7 +304,12 @@ func TestRetriesHideAPhantom(t *testing.T) {
 }
 
 func TestRequestsThroughSidecarsAreAnswered(t *testing.T) {
-	table := tiny(t, "data-plane")[0]
+	tables := tiny(t, "data-plane")
+	for _, n := range ours(t, tables[1], "requests") {
+		require.Positive(t, n)
+	}
+	require.Equal(t, make([]float64, 8), ours(t, tables[1], "failed"), "of the eight scenarios")
+	table := tables[0]
 	for _, n := range ours(t, table, "answered") {
 		require.Positive(t, n)
 	}
@@ -326,11 +342,15 @@ func TestSeedsPageIsCurrent(t *testing.T) {
 }
 
 func TestTheAirlineAnswersWithAndWithoutTheMesh(t *testing.T) {
-	table := tiny(t, "app")[0]
-	for _, n := range ours(t, table, "requests") {
-		require.Positive(t, n)
+	tables := tiny(t, "app")
+	require.Len(t, tables, 2)
+	for _, table := range tables {
+		for _, n := range ours(t, table, "requests") {
+			require.Positive(t, n)
+		}
+		require.Equal(t, make([]float64, len(airlineSystems())), ours(t, table, "failed"))
+		require.Equal(t, 100.0, ours(t, table, "of them by hand")[handAirline])
 	}
-	require.Equal(t, []float64{0, 0}, ours(t, table, "failed"))
 }
 
 func TestRoutesOfAGatewayAreThereAndStayThere(t *testing.T) {

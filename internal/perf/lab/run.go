@@ -8,10 +8,13 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/perf"
 	"github.com/lateen-mesh/lateen/internal/perf/controlplane"
+	"github.com/lateen-mesh/lateen/internal/perf/cpulimit"
 	"github.com/lateen-mesh/lateen/internal/perf/measure"
 )
 
@@ -39,15 +42,32 @@ type Options struct {
 	// two requests.
 	Clients int
 	Think   time.Duration
+	// Limits is whether control planes get the published limits of CPU: one of the constants.
+	Limits string
+	// Real has an Envoy for each sidecar where the lab can.
+	Real bool
 	// Patience is how long nothing may move before a lab fails. 0 is two minutes.
 	Patience time.Duration
 	// Progress is told how far a step is. It may be nil.
 	Progress func(what string, done, all int)
 }
 
+// Whether there are limits of CPU.
+const (
+	NoLimits   = "off"
+	WithLimits = "on"
+	// LimitsIfAllowed has none, and a note that says why, where this process may not set them.
+	LimitsIfAllowed = "auto"
+)
+
+// Limits returns the constants.
+func Limits() []string { return []string{NoLimits, WithLimits, LimitsIfAllowed} }
+
 // run is a running lab.
 type run struct {
 	Options
+	// groups is where limits of CPU are set; nil for none.
+	groups *cpulimit.Hierarchy
 	tables []Table
 	notes  []string
 }
@@ -76,10 +96,29 @@ func (l Lab) Run(ctx context.Context, o Options) (Report, error) {
 		err = l.checkRoom(o.Scale)
 	}
 	if err == nil {
+		err = r.findGroups()
+	}
+	if err == nil {
 		err = l.run(ctx, r)
 	}
 	report.Tables, report.Notes = r.tables, r.notes
 	return report, err
+}
+
+// findGroups looks for control groups if there are to be limits.
+func (r *run) findGroups() error {
+	if r.Limits == "" || r.Limits == NoLimits {
+		return nil
+	}
+	found, err := cpulimit.Find()
+	switch {
+	case err == nil:
+		r.groups = &found
+	case r.Limits == LimitsIfAllowed:
+		r.note("Control planes have no limit of CPU: %v.", err)
+		return nil
+	}
+	return err
 }
 
 // checkRoom reports whether this machine has room for the lab's sidecars, and which scale it has
@@ -102,6 +141,8 @@ func (o Options) validate() error {
 		return fmt.Errorf("scale %v: want more than 0, and 1 at most", o.Scale)
 	case o.Pause < 0 || o.Pause > 1 || math.IsNaN(o.Pause):
 		return fmt.Errorf("pause %v: want 0 to 1", o.Pause)
+	case o.Limits != "" && !slices.Contains(Limits(), o.Limits):
+		return fmt.Errorf("limits %q: want one of %s", o.Limits, strings.Join(Limits(), ", "))
 	case len(o.Server) == 0:
 		return errors.New("there is no command for the control plane")
 	}

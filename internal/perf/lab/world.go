@@ -43,8 +43,13 @@ type replica struct {
 
 // open starts a control plane with a mesh. The settings are environment variables.
 func (r *run) open(ctx context.Context, mesh []source.Change, settings ...string) (*replica, error) {
+	return r.openPlane(ctx, mesh, r.plane(settings...))
+}
+
+// openPlane does the same with a control plane that is not started yet.
+func (r *run) openPlane(ctx context.Context, mesh []source.Change, plane *controlplane.InMemory) (*replica, error) {
 	c := &replica{
-		r: r, plane: r.plane(settings...), arrived: map[uint64]map[string]time.Time{},
+		r: r, plane: plane, arrived: map[uint64]map[string]time.Time{},
 		waiting: map[string]time.Time{}, ready: measure.NewDistribution(), stops: map[string]func(){},
 	}
 	r.Progress("starting the control plane", 0, 0)
