@@ -214,14 +214,18 @@ LAB_PARTS := build envoy $(if $(filter gateway,$(LABS)),kube)
 clean-commit:
 	@case "$(VERSION)" in *-dirty) echo "this tree has changes that are not committed ($(VERSION)): commit them first, so that others can measure the same" >&2; exit 1;; esac
 
-seeds: clean-commit $(LAB_PARTS) ## run all published tests (a quarter of an hour of an idle machine), and write docs/seeds.md; FULL=1: at the published size (an hour); LABS=dns: one
+# istiod's own figures stand on the page where make istiod has built it.
+BESIDE_ISTIOD := $(if $(wildcard $(TOOLS)/istiod),$(filter aks-services,$(LABS)))
+BESIDE_REPORT := $(if $(BESIDE_ISTIOD),-args -beside=$(CURDIR)/bin/beside.json)
+
+seeds: clean-commit $(LAB_PARTS) $(if $(BESIDE_ISTIOD),beside-istiod) ## run all published tests (a quarter of an hour of an idle machine), and write docs/seeds.md; FULL=1: at the published size (an hour); LABS=dns: one
 	@mkdir -p docs/seeds
 	@failed=; for lab in $(LABS); do \
 		echo "lab $$lab"; \
 		SCALE= FULL=$(FULL) GO=$(GO) hack/lab.sh $$lab bin/lab.json && \
 		cp bin/lab.json docs/seeds/$$lab.json || failed="$$failed $$lab"; \
 	done; \
-	$(GO) test -short ./internal/perf/lab -run '^TestSeedsPageIsCurrent$$' -update && \
+	$(GO) test -short ./internal/perf/lab -run '^TestSeedsPageIsCurrent$$' -update $(BESIDE_REPORT) && \
 	if [ -n "$$failed" ]; then echo "these labs failed, and their tables are as they were:$$failed" >&2; exit 1; fi
 
 history: $(LAB_PARTS) ## measure this version three times, draw the history of versions, fail if a figure became worse (hack/perf-history.sh)

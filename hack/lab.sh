@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs one lab with bin/lateen, and writes its report as JSON into a file:
 #
-#   hack/lab.sh NAME FILE             SCALE may be set: the share of the published size; FULL: all of it
+#   hack/lab.sh NAME FILE             SCALE may be set: the share of the published size; FULL: all of it, and
+#                                   all sidecars of the bookshops as Envoys
 #
 # The lab of gateways counts the updates of a status, which takes an API server (make kube): a test
 # starts it.
@@ -15,5 +16,7 @@ if [ "$name" = gateway ]; then
 		"${GO:-go}" test -count=1 -timeout 1h ./internal/cli/loadtest -run '^TestGatewayLabCountsAttachedRoutes$' \
 		-args -programs="$PWD/bin" -report="$file" ${SCALE:+-scale="$SCALE"} >&2
 else
-	bin/lateen perf lab "$name" ${SCALE:+--scale "$SCALE"} -o json >"$file"
+	how=()
+	if [ "$name" = bookinfo-20 ]; then how=(--limits auto ${FULL:+--real}); fi
+	bin/lateen perf lab "$name" ${SCALE:+--scale "$SCALE"} "${how[@]}" -o json >"$file"
 fi

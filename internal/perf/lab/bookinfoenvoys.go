@@ -14,7 +14,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/perf/measure"
 )
 
-// sampleSize is how many real Envoys stand beside the simulated sidecars, unless all are to be real.
+// sampleSize is how many real Envoys stand beside the simulated sidecars, unless all are real.
 const sampleSize = 2
 
 // startsAtOnce is how many Envoys start at a time.

@@ -22,6 +22,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/realenvoy"
 )
 
+var besideReport = flag.String("beside", "", "the report of make beside-istiod from which docs/seeds is made")
+
 // lateen is the program that labs measure.
 var lateen string
 
@@ -338,7 +340,31 @@ func TestSeedsPageIsCurrent(t *testing.T) {
 		}
 		reports = append(reports, r)
 	}
-	golden.File(t, docs+"seeds.md", Page(reports))
+	golden.File(t, docs+"seeds.md", Page(reports, besideIstiod(t, docs+"seeds/istiod/beside.json")))
+}
+
+// besideIstiod reads what make seeds keeps of istiod. With -beside it is taken from that report of
+// make beside-istiod, and kept.
+func besideIstiod(t *testing.T, file string) *BesideIstiod {
+	t.Helper()
+	var b BesideIstiod
+	if *besideReport != "" {
+		content, err := os.ReadFile(*besideReport)
+		require.NoError(t, err)
+		both, err := perf.ParseBeside(content)
+		require.NoError(t, err)
+		encoded, err := json.MarshalIndent(NewBesideIstiod(both), "", "  ")
+		require.NoError(t, err)
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		require.NoError(t, os.WriteFile(file, append(encoded, '\n'), 0o644))
+	}
+	content, err := os.ReadFile(file)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(content, &b))
+	return &b
 }
 
 func TestTheAirlineAnswersWithAndWithoutTheMesh(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 
 // Page returns the page docs/seeds.md: each table of each lab, our figures beside the published
 // ones. Of several reports of a lab the last counts. A lab without a report has published figures
-// alone.
-func Page(reports []Report) string {
+// alone. istiod is nil if there is nothing to show of it.
+func Page(reports []Report, istiod *BesideIstiod) string {
 	var b strings.Builder
 	b.WriteString(pageBegin)
 	latest := map[string]Report{}
@@ -41,6 +41,9 @@ func Page(reports []Report) string {
 			b.WriteString("\n" + wrap(n, "", ""))
 		}
 	}
+	if istiod != nil {
+		b.WriteString(istiod.markdown())
+	}
 	b.WriteString(withoutRows())
 	return b.String()
 }
@@ -50,7 +53,8 @@ const pageBegin = `# The published tests, beside Lateen
 Each table of the documents that Lateen is held against, with Lateen's figure beside the published
 one, the ratio of both, and where they are of a mesh of sidecars what each of these takes. Published
 figures are of other machines and, mostly, larger meshes: compare shapes, not digits.
-[Performance](performance.md) has istiod and Lateen on one machine. "make seeds" measures all again
+istiod itself, on the machine of these figures, [stands below](#istiod-on-the-same-machine) where it
+was built (make istiod). "make seeds" measures all again
 (about 15 minutes) and writes this page; "lateen perf lab NAME" runs one
 ([guide](guides/measure.md#published-tests)).
 `

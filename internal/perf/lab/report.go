@@ -50,8 +50,11 @@ func ParseReport(encoded []byte) (Report, error) {
 
 // Where says on what a report was measured.
 func (r Report) Where() string {
-	return fmt.Sprintf("%d CPUs (%s), %d GiB; %.2g of the published size", r.Machine.Cores, r.Machine.CPU,
-		(r.Machine.Memory+1<<29)>>30, r.Scale)
+	return fmt.Sprintf("%s; %.2g of the published size", machine(r.Machine), r.Scale)
+}
+
+func machine(m measure.Machine) string {
+	return fmt.Sprintf("%d CPUs (%s), %d GiB", m.Cores, m.CPU, (m.Memory+1<<29)>>30)
 }
 
 // none stands in cells without a figure.
