@@ -139,7 +139,7 @@ var rules = []rule{
 	{"perf/dataplane", "app/config cli/terminal api/model source/dir app local/agents local perf/measure perf/traffic"},
 	{"perf/airline", ""},
 	{"perf/lab", "api/kinds cli/terminal source source/manifest source/memory perf/measure perf/load " +
-		"perf/controlplane perf perf/dataplane perf/airline"},
+		"perf/controlplane perf perf/dataplane perf/airline xds/proxystats"},
 	{"observe/htmlpage", ""},
 	{"perf/htmlreport", "cli/terminal observe/advise observe/htmlpage perf/measure perf perf/dataplane perf/lab"},
 	{"install/apply", "api/kinds"},
