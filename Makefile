@@ -20,14 +20,14 @@ SBOM_VERSION := v1.10.0
 FUZZTIME ?= 10s
 SOAK     ?= 1h
 STREAMS  ?= 1000
-LABS     ?= book bookinfo-20 kubecon aks-churn aks-services dns phantom data-plane app gateway
+LABS     ?= book bookinfo-20 kubecon aks-churn aks-services dns phantom data-plane app gateway around
 
 # One way of building for all programs: what they share is compiled once. They hold no paths of this machine, and no C.
 GOBUILD  := CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath
 STAMP    := -ldflags "-X github.com/lateen-mesh/lateen/internal/cli/build.Version=$(VERSION)"
 
 .DEFAULT_GOAL := help
-.PHONY: help always clean-commit modules build images envoy kube-modules kube istioctl istiod clients prometheus dashboards dashboards-sdk dashboard-pictures demo up check test test-all test-rest test-short linter lint vulncheck release-check sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants sizing beside-istiod soak conformance conformance-core conformance-modules book-lab seeds history changelog clean
+.PHONY: help always clean-commit modules build images envoy kube-modules kube istioctl istiod clients prometheus rsyslogd dashboards dashboards-sdk dashboard-pictures demo up check test test-all test-rest test-short linter lint vulncheck release-check sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants sizing beside-istiod soak conformance conformance-core conformance-modules book-lab seeds history changelog clean
 
 help: ## show this
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,6 +85,9 @@ check: envoy $(BIN) ## run the mesh, send requests through its gateway, exit 0 o
 
 prometheus: ## fetch Prometheus and promtool, which tests run, into .tools/ (built where the distribution has none)
 	@GO=$(GO) hack/fetch-prometheus.sh
+
+rsyslogd: ## fetch rsyslogd, whose shipping of access logs a lab measures, into .tools/ (Debian and Ubuntu; elsewhere it is left out)
+	@hack/fetch-rsyslogd.sh
 
 dashboards-sdk: # fetches what dashboards are written with
 	@test -x $(TOOLS)/dashboards/bin/python || python3 -m venv $(TOOLS)/dashboards
@@ -207,8 +210,8 @@ conformance-modules: # fetches what they are built from
 book-lab: kube ## run the lab of the book "Istio in Action" (three minutes), and write docs/book-lab.md
 	LATEEN_KUBE=$(TOOLS)/kube LATEEN_KUBE_REQUIRED=1 $(GO) test -count=1 -timeout 10m ./test/booklab -full -v
 
-# What the labs need: that of gateways, an API server.
-LAB_PARTS := build envoy $(if $(filter gateway,$(LABS)),kube)
+# What the labs need: that of gateways, an API server; that of what stands around, also a Prometheus and rsyslogd.
+LAB_PARTS := build envoy $(if $(filter gateway around,$(LABS)),kube) $(if $(filter around,$(LABS)),prometheus rsyslogd)
 
 # Figures of a tree that nobody can check out are no figures.
 clean-commit:

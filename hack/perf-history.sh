@@ -15,7 +15,7 @@ make build envoy kube
 rm -rf "$results"
 mkdir -p "$results"
 for run in $(seq "${RUNS:-3}"); do
-	for lab in ${LABS:-book bookinfo-20 kubecon aks-churn aks-services dns phantom data-plane app gateway}; do
+	for lab in ${LABS:-book bookinfo-20 kubecon aks-churn aks-services dns phantom data-plane app gateway around}; do
 		hack/lab.sh "$lab" "$results/$lab-$run.json"
 	done
 	if [ "${BENCH:-.}" != none ]; then

@@ -142,8 +142,7 @@ var rules = []rule{
 	{"perf/airline", ""},
 	{"perf/cpulimit", ""},
 	{"perf/lab", "api/kinds cli/terminal source source/manifest source/memory perf/measure perf/load " +
-		"perf/controlplane perf perf/dataplane perf/airline perf/cpulimit " +
-		"perf/handwritten"},
+		"perf/controlplane perf perf/dataplane perf/airline perf/cpulimit perf/handwritten xds/proxystats"},
 	{"observe/htmlpage", ""},
 	{"perf/htmlreport", "cli/terminal observe/advise observe/htmlpage perf/measure perf perf/dataplane perf/lab"},
 	{"install/apply", "api/kinds"},

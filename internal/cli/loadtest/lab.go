@@ -97,6 +97,7 @@ func (f *labFlags) run(cmd *cobra.Command, name string, out, progress *terminal.
 	if f.o.Envoy, err = command.FindEnvoy(f.envoy); err != nil && (l.NeedsEnvoy || f.envoy != "") {
 		return err
 	}
+	f.o.Tools = labTools()
 	lateen, err := command.FindBeside("lateen")
 	if err != nil {
 		return err
@@ -128,6 +129,16 @@ func (f *labFlags) run(cmd *cobra.Command, name string, out, progress *terminal.
 		err = errors.Join(err, write(f.report, "lab-"+r.Lab, r.Start, r))
 	}
 	return errors.Join(err, printLab(cmd, out, f.output, r))
+}
+
+// labTools finds the programs that a lab may do without.
+func labTools() (t lab.Tools) {
+	for name, path := range map[string]*string{
+		"kube": &t.Kube, "prometheus": &t.Prometheus, "promtool": &t.Promtool, "rsyslogd": &t.Rsyslogd,
+	} {
+		*path, _ = command.FindProgram(name, "") // what lacks one is left out, and the report says so
+	}
+	return t
 }
 
 func printLab(cmd *cobra.Command, out *terminal.Writer, format string, r lab.Report) error {

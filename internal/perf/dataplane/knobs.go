@@ -23,8 +23,12 @@ type knob struct {
 	single bool
 }
 
-// off is the knob that the others are compared with.
-const off = "off"
+// The names of some knobs. KnobOff is that which the others are compared with.
+const (
+	KnobOff      = "off"
+	KnobTextLogs = "access logs, text"
+	KnobJSONLogs = "access logs, JSON"
+)
 
 // knobs returns all settings, the one that turns everything off first. Each is set by Istio's API.
 func knobs() []knob {
@@ -32,13 +36,13 @@ func knobs() []knob {
 		return func(o *Options) { o.Tracing, o.Sampling = true, percent }
 	}
 	return []knob{
-		{name: off, api: "defaultProviders.metrics: []", set: func(*Options) {}},
+		{name: KnobOff, api: "defaultProviders.metrics: []", set: func(*Options) {}},
 		{name: "metrics", api: "defaultProviders.metrics", set: func(o *Options) { o.Telemetry = true }},
 		{name: "metrics, requests alone", api: "Telemetry, overrides", set: func(o *Options) {
 			o.Telemetry, o.fewMetrics = true, true
 		}},
-		{name: "access logs, text", api: "accessLogFile", set: func(o *Options) { o.AccessLogs = true }},
-		{name: "access logs, JSON", api: "accessLogEncoding: JSON", set: func(o *Options) {
+		{name: KnobTextLogs, api: "accessLogFile", set: func(o *Options) { o.AccessLogs = true }},
+		{name: KnobJSONLogs, api: "accessLogEncoding: JSON", set: func(o *Options) {
 			o.AccessLogs, o.JSONLogs = true, true
 		}},
 		{name: "tracing, 0 %", api: "randomSamplingPercentage: 0", set: traced(0)},
@@ -91,7 +95,10 @@ func RunKnobs(ctx context.Context, o Options) (r KnobReport, err error) {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, m.stop()) }()
-	all := slices.DeleteFunc(knobs(), func(k knob) bool { return k.single && o.Protocol == traffic.TCP })
+	all := slices.DeleteFunc(knobs(), func(k knob) bool {
+		return k.single && o.Protocol == traffic.TCP ||
+			len(o.Knobs) > 0 && k.name != KnobOff && !slices.Contains(o.Knobs, k.name)
+	})
 	samples := make([][]Sample, len(all))
 	for round := range o.Rounds {
 		for i := range all {

@@ -135,7 +135,7 @@ func TestEachKnobIsMeasured(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, r.Notes)
 	require.Len(t, r.Knobs, len(knobs()))
-	require.Equal(t, off, r.Knobs[0].Name)
+	require.Equal(t, KnobOff, r.Knobs[0].Name)
 	for _, k := range r.Knobs {
 		require.Zero(t, k.Failed, k.Name)
 		require.Positive(t, k.Caller, k.Name)

@@ -71,6 +71,8 @@ type Options struct {
 	Sampling float64
 	// Policies is how many AuthorizationPolicies the server has.
 	Policies int
+	// Knobs are the names of those that RunKnobs measures beside KnobOff; empty: all.
+	Knobs []string
 
 	// knobs adds what RunKnobs needs: proxies with one worker, and metrics that can be turned on.
 	knobs bool

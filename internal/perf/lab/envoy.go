@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/perf/load"
+	"github.com/lateen-mesh/lateen/internal/perf/measure"
+	"github.com/lateen-mesh/lateen/internal/xds/proxystats"
 )
 
 // envoy is a real Envoy as the proxy of a pod. That of a gateway listens at the pod's address,
@@ -56,12 +58,25 @@ func (r *run) startEnvoy(ctx context.Context, xds string, pod load.Pod, resolver
 	if err != nil {
 		return nil, err
 	}
-	base := filepath.Join(r.StateDir, pod.Name+"-"+strconv.Itoa(int(admin)))
-	config, err := bootstrap(xds, admin, pod)
+	config, err := bootstrap(xds, admin, pod, false)
 	if err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(base+".json", config, 0o600); err != nil {
+	return r.runEnvoy(ctx, envoyConfig{pod: pod, admin: admin, bootstrap: config, resolver: resolver})
+}
+
+// envoyConfig is what an Envoy is started with.
+type envoyConfig struct {
+	pod       load.Pod
+	admin     uint16 // the port of its admin interface
+	bootstrap []byte
+	resolver  string // a resolv.conf for it alone, or empty
+}
+
+// runEnvoy starts an Envoy, and returns when it serves.
+func (r *run) runEnvoy(ctx context.Context, c envoyConfig) (*envoy, error) {
+	base := filepath.Join(r.StateDir, c.pod.Name+"-"+strconv.Itoa(int(c.admin)))
+	if err := os.WriteFile(base+".json", c.bootstrap, 0o600); err != nil {
 		return nil, err
 	}
 	log, err := os.Create(base + ".log")
@@ -75,12 +90,12 @@ func (r *run) startEnvoy(ctx context.Context, xds string, pod load.Pod, resolver
 	}
 	e := &envoy{
 		cmd: exec.Command(argv[0], argv[1:]...), ended: make(chan struct{}), log: base + ".log",
-		admin: fmt.Sprintf("http://127.0.0.1:%d", admin),
-		proxy: net.JoinHostPort(outbound(pod.Address), strconv.Itoa(httpProxyPort)),
+		admin: fmt.Sprintf("http://127.0.0.1:%d", c.admin),
+		proxy: net.JoinHostPort(outbound(c.pod.Address), strconv.Itoa(httpProxyPort)),
 	}
 	e.cmd.SysProcAttr = attributes()
-	if resolver != "" {
-		if e.cmd, err = withResolver(argv, resolver); err != nil {
+	if c.resolver != "" {
+		if e.cmd, err = withResolver(argv, c.resolver); err != nil {
 			return nil, err
 		}
 	}
@@ -157,6 +172,8 @@ func (e *envoy) counter(ctx context.Context, filter string) (sum float64, err er
 	return sum, err
 }
 
+func (e *envoy) pid() measure.PID { return measure.PID(e.cmd.Process.Pid) }
+
 // stop ends Envoy.
 func (e *envoy) stop() error {
 	err := e.cmd.Process.Signal(syscall.SIGTERM)
@@ -176,8 +193,8 @@ func (e *envoy) stop() error {
 }
 
 // bootstrap returns the configuration with which an Envoy starts: where the control plane is, and
-// who asks it.
-func bootstrap(xds string, admin uint16, pod load.Pod) ([]byte, error) {
+// who asks it. metrics has it keep Istio's standard metrics.
+func bootstrap(xds string, admin uint16, pod load.Pod, metrics bool) ([]byte, error) {
 	at, err := netip.ParseAddrPort(xds)
 	if err != nil {
 		return nil, fmt.Errorf("the control plane's address %q: %w", xds, err)
@@ -192,6 +209,9 @@ func bootstrap(xds string, admin uint16, pod load.Pod) ([]byte, error) {
 		"NAME": pod.Name, "NAMESPACE": pod.Namespace, "LABELS": labels, "SERVICE_ACCOUNT": pod.ServiceAccount,
 		"CLUSTER_ID": "Kubernetes", "WORKLOAD_NAME": app, "INSTANCE_IPS": pod.Address, "NODE_NAME": pod.Node,
 		"ISTIO_VERSION": istioVersion, "INTERCEPTION_MODE": "REDIRECT",
+	}
+	if metrics {
+		metadata[proxystats.MetadataKey] = proxystats.MetadataValue
 	}
 	overADS := map[string]any{"ads": map[string]any{}, "resource_api_version": "V3", "initial_fetch_timeout": "0s"}
 	dynamic := map[string]any{

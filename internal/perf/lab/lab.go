@@ -32,7 +32,7 @@ type Lab struct {
 func Labs() []Lab {
 	return []Lab{
 		bookLab(), bookinfoLab(), kubeconLab(), churnLab(), servicesLab(), dnsLab(), phantomLab(), dataPlaneLab(),
-		appLab(), gatewayLab(),
+		appLab(), gatewayLab(), aroundLab(),
 	}
 }
 

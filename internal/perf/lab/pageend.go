@@ -24,8 +24,8 @@ const (
 func allOmitted() []omitted {
 	return []omitted{
 		{
-			published: "KubeCon: CPU and memory of istio-proxy (5m to 7m, 23 to 24 MiB) and of ingress gateways " +
-				"(3m to 205m, 22 to 498 MiB)",
+			published: "KubeCon: CPU of istio-proxy (5m to 7m), CPU and memory of ingress gateways (3m to 205m, 22 " +
+				"to 498 MiB)",
 			why:     "the requests that they had are not published",
 			instead: "[sizing](sizing.md#proxies): both for each 1,000 requests a second",
 		}, {
@@ -37,10 +37,6 @@ func allOmitted() []omitted {
 			published: "KubeCon: policy and telemetry, idle and under load",
 			why:       "there is no Mixer: external authorizers check, and proxies keep the metrics",
 			instead:   costOfACheck + ", [of metrics]" + costOfReports,
-		}, {
-			published: "KubeCon: Prometheus",
-			why:       "it is no part of a control plane",
-			instead:   "[how many series there are](standard-metrics.md#how-many-there-are)",
 		}, {
 			published: "KubeCon: the table of knobs (age of connections, concurrency, telemetry filters, tracing, " +
 				"autoscaling)",
@@ -59,10 +55,6 @@ func allOmitted() []omitted {
 			published: "Istio 0.7.1: mutual TLS costs next to nothing",
 			why:       "it has no figure",
 			instead:   "`lateen perf data-plane`, with and without `--mutual-tls=false`",
-		}, {
-			published: "AKS: CPU and memory of the API server",
-			why:       "the lab's mesh is in memory",
-			instead:   "`lateen perf services --kubeconfig FILE` writes it to an API server",
 		}, {
 			published: "AKS: charts of latency over several numbers of connections",
 			why:       "they have no digits",

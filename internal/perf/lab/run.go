@@ -29,6 +29,8 @@ type Options struct {
 	Cluster Cluster
 	// Envoy is the path of an Envoy binary. Empty: what needs one is left out.
 	Envoy string
+	// Tools are further programs that the lab around measures.
+	Tools Tools
 	// StateDir gets what Envoys need.
 	StateDir string
 	// Version is that of Lateen, for results.

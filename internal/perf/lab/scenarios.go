@@ -156,9 +156,9 @@ func runServices(ctx context.Context, r *run) error {
 	for i := range r.tables[0].Rows {
 		r.tables[0].put(i, float64(c.Sidecars), float64(c.Memory), c.Cores, c.P99.Float())
 	}
-	r.note("The mesh is in memory, so the published figures of the API server (38.9 and 9.7 GB, 6.1 and 4.7 " +
-		"vCPU) have none beside them. CPU is that of the time in which sidecars connect. lateen perf services " +
-		"--find-capacity searches for the most sidecars.")
+	r.note("The mesh is in memory: lab around has the published figures of the API server. CPU is " +
+		"that of the time in which sidecars connect. lateen perf services --find-capacity searches for the most " +
+		"sidecars.")
 	return nil
 }
 
