@@ -3,6 +3,7 @@ package convert
 import (
 	"math"
 	"math/big"
+	"strings"
 	"time"
 
 	networking "istio.io/api/networking/v1alpha3"
@@ -46,15 +47,16 @@ func (r *reader) loadBalancer(p path, in *networking.LoadBalancerSettings) *mode
 		}
 	}
 	out.Locality = r.localityLB(p.dot("localityLbSetting"), in.GetLocalityLbSetting())
-	out.WarmupDuration = r.warmup(p, in)
-	if out.WarmupDuration > 0 && out.Kind != model.LeastRequest && out.Kind != model.RoundRobin {
+	out.Warmup = r.warmup(p, in)
+	if out.Warmup != nil && out.Kind != model.LeastRequest && out.Kind != model.RoundRobin {
 		r.warn(p.dot("warmup"), nil, "has no effect with this algorithm", "LEAST_REQUEST or ROUND_ROBIN")
-		out.WarmupDuration = 0
+		out.Warmup = nil
 	}
 	return out
 }
 
-func (r *reader) warmup(p path, in *networking.LoadBalancerSettings) time.Duration {
+// warmup is nil for none, also for one without a duration that can be read.
+func (r *reader) warmup(p path, in *networking.LoadBalancerSettings) *model.Warmup {
 	short, full := in.GetWarmupDurationSecs(), in.GetWarmup()
 	if short != nil && full != nil {
 		r.fail(p.dot("warmupDurationSecs"), nil, "is set beside warmup, which counts", "warmup alone")
@@ -63,10 +65,40 @@ func (r *reader) warmup(p path, in *networking.LoadBalancerSettings) time.Durati
 		if full.GetDuration() == nil {
 			r.fail(p.dot("warmup.duration"), nil, "is missing", "a duration")
 		}
-		return r.duration(p.dot("warmup.duration"), full.GetDuration())
+		return r.warmupOf(p.dot("warmup"), full)
 	}
-	return r.duration(p.dot("warmupDurationSecs"), short)
+	if duration := r.duration(p.dot("warmupDurationSecs"), short); duration > 0 {
+		return &model.Warmup{Duration: duration}
+	}
+	return nil
 }
+
+// warmupOf reads the message. A wrong share or curve is Istio's default; the others hold.
+func (r *reader) warmupOf(p path, in *networking.WarmupConfiguration) *model.Warmup {
+	out := &model.Warmup{Duration: r.duration(p.dot("duration"), in.GetDuration())}
+	if v := in.GetMinimumPercent(); v != nil {
+		if share := v.GetValue(); share >= 0 && share <= 100 {
+			perMillion := uint32(math.Round(share * 10_000))
+			out.MinimumPerMillion = &perMillion
+		} else {
+			r.fail(p.dot("minimumPercent"), share, "is no percentage; 10 is in force", "0 to 100")
+		}
+	}
+	if v := in.GetAggression(); v != nil {
+		if curve := v.GetValue(); curve >= minAggression && curve <= maxAggression {
+			out.Aggression = uint32(math.Round(curve * 1000))
+		} else {
+			r.fail(p.dot("aggression"), curve, "is out of range; 1 is in force", "0.001 to 1000")
+		}
+	}
+	if out.Duration <= 0 {
+		return nil
+	}
+	return out
+}
+
+// The bounds of warmup.aggression. Envoy wants more than 0; the rest keeps the thousandths whole.
+const minAggression, maxAggression = 0.001, 1000
 
 func (r *reader) consistentHash(
 	p path, in *networking.LoadBalancerSettings_ConsistentHashLB, out *model.LoadBalancer,
@@ -131,6 +163,18 @@ func (r *reader) cookie(
 		r.fail(p.dot("path"), out.CookiePath, "has control characters", `a path as "/"`)
 	}
 	out.CookieTTL, out.CookieTTLSet = r.durationOrZero(p.dot("ttl"), in.GetTtl()), in.GetTtl() != nil
+	for i, a := range in.GetAttributes() {
+		at := p.dot("attributes").at(i)
+		switch {
+		case !isToken(a.GetName()):
+			r.fail(at.dot("name"), a.GetName(), "is no name of an attribute", `a name as "SameSite"`)
+		case hasControl(a.GetValue()) || strings.Contains(a.GetValue(), ";"):
+			r.fail(at.dot("value"), a.GetValue(), "has a semicolon or control characters, and would end the attribute",
+				`a value as "Lax"`)
+		default:
+			out.Attributes = append(out.Attributes, model.CookieAttribute{Name: a.GetName(), Value: a.GetValue()})
+		}
+	}
 }
 
 // maxRequestsPerConn is the bound of maxRequestsPerConnection that Istio documents.

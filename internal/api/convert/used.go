@@ -119,7 +119,7 @@ func policyFields(message string) (string, bool) {
 	case "LocalityLoadBalancerSetting.Distribute", "LocalityLoadBalancerSetting.Failover":
 		return "from to", true
 	case "WarmupConfiguration":
-		return "duration", true
+		return "duration minimum_percent aggression", true
 	case "LoadBalancerSettings.ConsistentHashLB":
 		return "http_header_name http_cookie use_source_ip " +
 			"http_query_parameter_name ring_hash maglev minimum_ring_size", true
@@ -128,7 +128,9 @@ func policyFields(message string) (string, bool) {
 	case "LoadBalancerSettings.ConsistentHashLB.MagLev":
 		return "table_size", true
 	case "LoadBalancerSettings.ConsistentHashLB.HTTPCookie":
-		return "name path ttl", true
+		return "name path ttl attributes", true
+	case "LoadBalancerSettings.ConsistentHashLB.HTTPCookie.Attribute":
+		return "name value", true
 	case "ConnectionPoolSettings":
 		return "tcp http", true
 	case "ConnectionPoolSettings.TCPSettings":

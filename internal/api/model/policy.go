@@ -1,6 +1,7 @@
 package model
 
 import (
+	"reflect"
 	"slices"
 	"time"
 )
@@ -182,8 +183,17 @@ type LoadBalancer struct {
 	Hash            *HashPolicy // for RingHash and Maglev
 	MinimumRingSize uint64
 	MaglevTableSize uint64
-	WarmupDuration  time.Duration
+	Warmup          *Warmup     // for LeastRequest and RoundRobin
 	Locality        *LocalityLB // nil: as the Service or the mesh says
+}
+
+// Warmup lets the share of a new endpoint grow. 0 leaves Istio's defaults: 10 percent, and linear.
+type Warmup struct {
+	Duration time.Duration
+	// MinimumPerMillion is the share at the beginning; nil for the default.
+	MinimumPerMillion *uint32
+	// Aggression is in thousandths. The share grows by the time to the power of 1/Aggression.
+	Aggression uint32
 }
 
 // HashPolicy says what a consistent hash is made of. Exactly one of the fields up to Cookie is set.
@@ -195,7 +205,14 @@ type HashPolicy struct {
 	CookiePath   string
 	CookieTTL    time.Duration
 	CookieTTLSet bool
+	Attributes   []CookieAttribute // of a cookie that the proxy makes
 }
+
+// Equal reports whether both are made of the same.
+func (h *HashPolicy) Equal(other *HashPolicy) bool { return reflect.DeepEqual(h, other) }
+
+// CookieAttribute is an attribute of a Set-Cookie header; without a value its name stands alone.
+type CookieAttribute struct{ Name, Value string }
 
 // ConnectionPool limits what is open at once; 0 means Istio's default for each.
 type ConnectionPool struct {

@@ -4,6 +4,8 @@ import (
 	"math/big"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
@@ -64,11 +66,24 @@ func (b *builder) ringSize(size uint64) {
 // Envoy's default is in force then.
 func isPrime(n uint64) bool { return new(big.Int).SetUint64(n).ProbablyPrime(0) }
 
-// slowStart lets the share of a new endpoint grow, linearly and from a tenth, which are Istio's
-// defaults and Envoy's.
+// slowStart lets the share of a new endpoint grow, by default linearly and from a tenth: these are
+// Istio's defaults and Envoy's.
 func slowStart(lb *model.LoadBalancer) *clusterv3.Cluster_SlowStartConfig {
-	if lb.WarmupDuration <= 0 {
+	w := lb.Warmup
+	if w == nil {
 		return nil
 	}
-	return &clusterv3.Cluster_SlowStartConfig{SlowStartWindow: pb.Duration(lb.WarmupDuration)}
+	out := &clusterv3.Cluster_SlowStartConfig{SlowStartWindow: pb.Duration(w.Duration)}
+	if w.MinimumPerMillion != nil {
+		out.MinWeightPercent = &typev3.Percent{Value: float64(min(*w.MinimumPerMillion, 1_000_000)) / 10_000}
+	}
+	if w.Aggression > 0 {
+		out.Aggression = &corev3.RuntimeDouble{
+			DefaultValue: float64(w.Aggression) / 1000, RuntimeKey: aggressionKey,
+		}
+	}
+	return out
 }
+
+// aggressionKey has to be named, so that Envoy takes the message; no runtime of ours sets it.
+const aggressionKey = "lateen.warmup.aggression"

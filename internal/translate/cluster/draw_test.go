@@ -79,7 +79,14 @@ func drawBalancer(t *rapid.T) model.LoadBalancer {
 		}).Draw(t, "kind"),
 		MinimumRingSize: rapid.Uint64().Draw(t, "ring"),
 		MaglevTableSize: rapid.OneOf(rapid.Uint64(), rapid.SampledFrom([]uint64{0, 2, 251, 65537})).Draw(t, "table"),
-		WarmupDuration:  drawDuration(t),
+		Warmup:          rapid.Ptr(rapid.Custom(drawWarmup), true).Draw(t, "warmup"),
+	}
+}
+
+func drawWarmup(t *rapid.T) model.Warmup {
+	return model.Warmup{
+		Duration: drawDuration(t), MinimumPerMillion: rapid.Ptr(rapid.Uint32(), true).Draw(t, "minimum"),
+		Aggression: rapid.Uint32().Draw(t, "aggression"),
 	}
 }
 

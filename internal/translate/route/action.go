@@ -111,7 +111,7 @@ func (t translator) hashes(targets []model.Destination) []*model.HashPolicy {
 	var out []*model.HashPolicy
 	for _, d := range targets {
 		hash := t.fact(d).Hash
-		if hash != nil && !slices.ContainsFunc(out, func(known *model.HashPolicy) bool { return *known == *hash }) {
+		if hash != nil && !slices.ContainsFunc(out, hash.Equal) {
 			out = append(out, hash)
 		}
 	}
@@ -142,6 +142,11 @@ func hashPolicy(h *model.HashPolicy) *routev3.RouteAction_HashPolicy {
 		cookie := &routev3.RouteAction_HashPolicy_Cookie{Name: h.Cookie, Path: h.CookiePath}
 		if h.CookieTTLSet { // Envoy makes a cookie only then; 0 is one for the browser's session
 			cookie.Ttl = pb.Duration(h.CookieTTL)
+		}
+		for _, a := range h.Attributes {
+			cookie.Attributes = append(cookie.Attributes, &routev3.RouteAction_HashPolicy_CookieAttribute{
+				Name: a.Name, Value: a.Value,
+			})
 		}
 		return &routev3.RouteAction_HashPolicy{PolicySpecifier: &routev3.RouteAction_HashPolicy_Cookie_{Cookie: cookie}}
 	}

@@ -81,6 +81,8 @@ type caseHeader struct {
 			Cookie     string         `yaml:"cookie"`
 			CookiePath string         `yaml:"cookiePath"`
 			CookieTTL  *time.Duration `yaml:"cookieTTL"`
+
+			Attributes []model.CookieAttribute `yaml:"attributes"`
 		} `yaml:"hash"`
 	} `yaml:"facts"`
 }
@@ -161,7 +163,7 @@ func (h caseHeader) facts() *model.List[route.DestinationFact] {
 		if f.Hash != nil {
 			fact.Hash = &model.HashPolicy{
 				Header: f.Hash.Header, Query: f.Hash.Query, SourceIP: f.Hash.SourceIP,
-				Cookie: f.Hash.Cookie, CookiePath: f.Hash.CookiePath,
+				Cookie: f.Hash.Cookie, CookiePath: f.Hash.CookiePath, Attributes: f.Hash.Attributes,
 			}
 			if f.Hash.CookieTTL != nil {
 				fact.Hash.CookieTTL, fact.Hash.CookieTTLSet = *f.Hash.CookieTTL, true
