@@ -19,7 +19,7 @@ func newApp(out, progress *terminal.Writer) *cobra.Command {
 		Long: `Runs an airline of five services (main, auth with JWT, flight, customer, booking with reward miles),
 each with a database of its own, once as plain processes and once with sidecars behind a gateway, and
 sends the transaction mix of Acme Air from several clients. It prints the throughput of both, and their
-ratio beside KubeCon's 74 %. examples/airline has a plan for JMeter with the same mix.`,
+ratio beside KubeCon's 74 %. lateen perf jmeter has JMeter send the same mix.`,
 		Example: `  lateen perf app
   lateen perf app --clients 64 --think 10ms --report results`,
 		Args: command.Arguments(),
