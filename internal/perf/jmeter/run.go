@@ -110,7 +110,7 @@ func (o Options) run(ctx context.Context, name string, properties ...string) err
 	args := append([]string{
 		"-n", "-t", o.planFile(), "-l", o.file(name, "jtl"), "-j", o.file(name, "log"),
 		save + "output_format=csv", save + "print_field_names=true", save + "default_delimiter=,",
-		save + "timestamp_format=ms",
+		save + "timestamp_format=ms", "-Jsampleresult.timestamp.start=true",
 	}, properties...)
 	if err := os.Remove(o.file(name, "jtl")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err // JMeter would add to it
