@@ -27,7 +27,7 @@ GOBUILD  := CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath
 STAMP    := -ldflags "-X github.com/lateen-mesh/lateen/internal/cli/build.Version=$(VERSION)"
 
 .DEFAULT_GOAL := help
-.PHONY: help always clean-commit modules build images envoy kube-modules kube istioctl istiod clients prometheus rsyslogd dashboards dashboards-sdk dashboard-pictures demo up check test test-all test-rest test-short linter lint vulncheck release-check sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants sizing beside-istiod soak conformance conformance-core conformance-modules book-lab seeds history changelog clean
+.PHONY: help always clean-commit modules build images envoy kube-modules kube istioctl istiod clients prometheus jmeter rsyslogd dashboards dashboards-sdk dashboard-pictures demo up check test test-all test-rest test-short linter lint vulncheck release-check sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants sizing beside-istiod soak conformance conformance-core conformance-modules book-lab seeds history changelog clean
 
 help: ## show this
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,6 +85,9 @@ check: envoy $(BIN) ## run the mesh, send requests through its gateway, exit 0 o
 
 prometheus: ## fetch Prometheus and promtool, which tests run, into .tools/ (built where the distribution has none)
 	@GO=$(GO) hack/fetch-prometheus.sh
+
+jmeter: ## fetch Apache JMeter, which lateen perf jmeter runs, into .tools/ (needs Java and Maven)
+	@hack/fetch-jmeter.sh
 
 rsyslogd: ## fetch rsyslogd, whose shipping of access logs a lab measures, into .tools/ (Debian and Ubuntu; elsewhere it is left out)
 	@hack/fetch-rsyslogd.sh

@@ -141,6 +141,7 @@ var rules = []rule{
 		"perf/measure perf/traffic"},
 	{"perf/airline", ""},
 	{"perf/cpulimit", ""},
+	{"perf/jmeter", "cli/terminal perf/measure"},
 	{"perf/lab", "api/kinds cli/terminal source source/manifest source/memory perf/measure perf/load " +
 		"perf/controlplane perf perf/dataplane perf/airline perf/cpulimit perf/handwritten xds/proxystats"},
 	{"observe/htmlpage", ""},
@@ -148,8 +149,8 @@ var rules = []rule{
 	{"install/apply", "api/kinds"},
 	{"cli/installer", "cli/build cli/command cli/terminal install/spec install/apply cluster/inject install/precheck " +
 		"install/render install"},
-	{"cli/loadtest", "cli/build cli/command cli/terminal perf/traffic perf/dataplane perf/airline perf/lab " +
-		"perf/htmlreport"},
+	{"cli/loadtest", "cli/build cli/command cli/terminal perf/measure perf/traffic perf/dataplane perf/airline " +
+		"perf/jmeter perf/lab perf/htmlreport"},
 	{"cli/results", "cli/command"},
 	{"cli/process", "app app/config cli/command observe observe/footprint observe/memory"},
 	{"cli/serve", "admin/page api/model app app/config cli/build cli/command cli/process cluster/accessreview " +

@@ -14,7 +14,8 @@ func FindEnvoy(flag string) (string, error) { return FindProgram("envoy", flag) 
 // FindProgram returns the program that a flag names, else that of $LATEEN_NAME, of .tools here or
 // beside the binary, where make puts it, or of PATH.
 func FindProgram(name, flag string) (string, error) {
-	candidates := []string{flag, os.Getenv("LATEEN_" + strings.ToUpper(name))}
+	variable := "LATEEN_" + strings.ToUpper(name)
+	candidates := []string{flag, os.Getenv(variable)}
 	if flag == "" && candidates[1] == "" {
 		candidates = append(candidates, filepath.Join(".tools", name))
 		if self, err := os.Executable(); err == nil {
@@ -35,5 +36,6 @@ func FindProgram(name, flag string) (string, error) {
 			return "", fmt.Errorf("%s is not an executable file; want the path of a binary of %s", c, name)
 		}
 	}
-	return "", fmt.Errorf("there is no %s: 'make %[1]s' puts it into .tools, or name one with --%[1]s", name)
+	return "", fmt.Errorf("there is no %s: 'make %[1]s' puts it into .tools, or name one with --%[1]s or $%s", name,
+		variable)
 }

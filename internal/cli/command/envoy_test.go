@@ -31,7 +31,8 @@ func TestProgramsAreFoundInOrder(t *testing.T) {
 	t.Setenv("PATH", filepath.Join(root, "bin"))
 	_, err = FindProgram(name, "")
 	require.EqualError(t, err,
-		"there is no prometheus: 'make prometheus' puts it into .tools, or name one with --prometheus")
+		"there is no prometheus: 'make prometheus' puts it into .tools, or name one with --prometheus or "+
+			"$LATEEN_PROMETHEUS")
 
 	require.Equal(t, program("bin"), found(""), "of PATH")
 	tools := filepath.Join(root, ".tools", name)

@@ -20,7 +20,7 @@ func newApp(out, progress *terminal.Writer) *cobra.Command {
 each with a database of its own: as plain processes, behind Envoys whose configuration is written by
 hand, and with Lateen's sidecars behind a gateway. It sends the transaction mix of Acme Air at the
 published load and at the airline's capacity, and prints the throughput of each, beside KubeCon's
-74 %. examples/airline has a plan for JMeter with the same mix.`,
+74 %. lateen perf jmeter has JMeter send the same mix.`,
 		Example: `  lateen perf app
   lateen perf app --clients 32 --think 10ms --report results`,
 		Args: command.Arguments(),

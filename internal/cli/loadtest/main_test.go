@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lateen-mesh/lateen/internal/cli/command"
+	"github.com/lateen-mesh/lateen/internal/perf/airline"
 	"github.com/lateen-mesh/lateen/internal/perf/dataplane"
-	"github.com/lateen-mesh/lateen/internal/perf/lab"
 	"github.com/lateen-mesh/lateen/internal/perf/traffic"
 )
 
@@ -86,7 +86,7 @@ func TestFlagsChangeSingleValuesOfAPreset(t *testing.T) {
 func TestThinkTimeOfTheAirline(t *testing.T) {
 	var f labFlags
 	cmd := f.complete(&cobra.Command{})
-	require.Equal(t, lab.PublishedThink, f.o.Think)
+	require.Equal(t, airline.PublishedThink, f.o.Think)
 	require.NoError(t, cmd.ParseFlags([]string{"--think", "10ms"}))
 	require.Equal(t, 10*time.Millisecond, f.o.Think)
 	require.Equal(t, command.ExitUsage,

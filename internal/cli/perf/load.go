@@ -16,6 +16,8 @@ func loadTestCommands() []*cobra.Command {
 			"  lateen perf lab book"),
 		by.Command("app", "Throughput of a realistic application, an airline, with and without the mesh",
 			"  lateen perf app"),
+		by.Command("jmeter", "Have Apache JMeter send the airline's transactions, or merge results of several",
+			"  lateen perf jmeter\n  lateen perf jmeter --merge host-1.jtl host-2.jtl"),
 		by.Command("gateway", "Routes of the Gateway API: propagation, 5,000 of them, changes under traffic",
 			"  lateen perf gateway"),
 		by.Command("report", "Draw the reports of a directory as one HTML file, versions side by side",

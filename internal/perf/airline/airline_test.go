@@ -106,7 +106,7 @@ func TestAnUnknownServiceIsTold(t *testing.T) {
 
 // TestTheJMeterPlanIsWellFormed: it is XML, and asks for each transaction of the mix by its name.
 func TestTheJMeterPlanIsWellFormed(t *testing.T) {
-	file, err := os.Open(plan)
+	file, err := os.Open(planFile)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, file.Close()) }()
 	names, decoder := map[string]int{}, xml.NewDecoder(file)

@@ -11,15 +11,31 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/perf/jmeter"
+	"github.com/lateen-mesh/lateen/internal/testkit/tool"
 )
 
-const plan = "../../../examples/airline/airline.jmx"
+// planFile is the plan where users find it, a link to that of this package.
+const planFile = "../../../examples/airline/airline.jmx"
 
 // gateway leads /NAME/ to each service, as the gateway of a mesh does.
 func gateway(t *testing.T, urls map[string]string) *url.URL {
+	t.Helper()
+	server := httptest.NewServer(routes(t, urls))
+	t.Cleanup(server.Close)
+	at, err := url.Parse(server.URL)
+	require.NoError(t, err)
+	return at
+}
+
+// routes leads /NAME/ to each service.
+func routes(t *testing.T, urls map[string]string) http.Handler {
 	t.Helper()
 	mux := http.NewServeMux()
 	for name, address := range urls {
@@ -27,27 +43,22 @@ func gateway(t *testing.T, urls map[string]string) *url.URL {
 		require.NoError(t, err)
 		mux.Handle("/"+name+"/", httputil.NewSingleHostReverseProxy(to))
 	}
-	server := httptest.NewServer(mux)
-	t.Cleanup(server.Close)
-	at, err := url.Parse(server.URL)
-	require.NoError(t, err)
-	return at
+	return mux
 }
 
 // TestJMeterRunsThePlan has the real JMeter send sessions of two customers, who book more than
-// keptBookings. Each request is answered, and the mix is that of Load. It runs where a JMeter is
-// installed that can read plans: that of Debian 12 cannot.
+// keptBookings. Each request is answered, and the mix is that of Load.
 func TestJMeterRunsThePlan(t *testing.T) {
-	jmeter, err := exec.LookPath("jmeter")
-	if err != nil || testing.Short() {
-		t.Skip("JMeter is not installed, or tests are to be short")
+	if testing.Short() {
+		t.Skip("runs JMeter")
 	}
+	program := tool.Path(t, "jmeter", "jmeter")
 	at := gateway(t, world(t))
 	dir := t.TempDir()
 	results := filepath.Join(dir, "results.csv")
-	command := exec.CommandContext(t.Context(), jmeter, "-n", "-t", plan, "-l", results,
-		"-j", filepath.Join(dir, "jmeter.log"), "-Jhost="+at.Hostname(), "-Jport="+at.Port(), "-Jclients=1",
-		"-Jsessions=60", "-Jcustomers=2", "-Jseconds=300", "-Jjmeter.save.saveservice.output_format=csv",
+	command := exec.CommandContext(t.Context(), program, "-n", "-t", planFile, "-l", results,
+		"-j", filepath.Join(dir, "jmeter.log"), "-Jhost="+at.Hostname(), "-Jport="+at.Port(), "-Jthreads=1",
+		"-Jthink=0", "-Jsessions=60", "-Jcustomers=2", "-Jduration=300", "-Jjmeter.save.saveservice.output_format=csv",
 		"-Jjmeter.save.saveservice.print_field_names=true", "-Jjmeter.save.saveservice.default_delimiter=,")
 	command.Env = append(os.Environ(), "HOME="+dir)
 	out, err := command.CombinedOutput()
@@ -64,6 +75,50 @@ func TestJMeterRunsThePlan(t *testing.T) {
 	}
 	require.Positive(t, counts[CancelBooking], "all bookings but two")
 	require.Contains(t, string(out), "summary =")
+}
+
+// TestMergedResultCountsWhatTheServicesSaw: two JMeters for three seconds report as many requests
+// as the gateway has had, by their paths too.
+func TestMergedResultCountsWhatTheServicesSaw(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs JMeter")
+	}
+	o := jmeter.Options{
+		Program: tool.Path(t, "jmeter", "jmeter"), Plan: Plan(), Processes: 2, Clients: 3, Think: 10 * time.Millisecond,
+		Duration: 3 * time.Second, Dir: t.TempDir(),
+	}
+	var all, logins atomic.Int64
+	mux := routes(t, world(t))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		all.Add(1)
+		if r.URL.Path == "/auth/login" {
+			logins.Add(1)
+		}
+		mux.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	var err error
+	o.Target, err = url.Parse(server.URL)
+	require.NoError(t, err)
+	require.NoError(t, Check(t.Context(), o.Target))
+	version, err := o.Probe(t.Context())
+	require.NoError(t, err)
+	require.Regexp(t, `^\d+\.\d+`, version)
+	require.EqualValues(t, 1, all.Swap(0), "that of Check, and none of JMeter's trial")
+	logins.Store(0)
+
+	files, err := o.Run(t.Context())
+	require.NoError(t, err)
+	r, err := jmeter.Merge(files...)
+	require.NoError(t, err)
+	require.EqualValues(t, all.Load(), r.All.Requests)
+	require.Positive(t, r.All.Requests)
+	require.Zero(t, r.All.Failed, r.Why)
+	at := slices.IndexFunc(r.Transactions, func(s jmeter.Summary) bool { return s.Name == Login })
+	require.GreaterOrEqual(t, at, 0)
+	require.EqualValues(t, logins.Load(), r.Transactions[at].Requests)
+	require.Len(t, r.Results, 2)
+	require.Equal(t, r.All.Requests, r.Results[0].Requests+r.Results[1].Requests)
 }
 
 // samples counts JMeter's samples by their names. Each has been answered with 200.

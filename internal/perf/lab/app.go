@@ -15,12 +15,8 @@ const (
 	appRounds = 2
 )
 
-// The published load of the airline, and the one that asks for as much as there is.
-const (
-	PublishedClients = 64
-	PublishedThink   = 40 * time.Millisecond
-	capacityClients  = 16
-)
+// capacityClients ask for as much as there is: they do not wait between two requests.
+const capacityClients = 16
 
 func appLab() Lab {
 	return Lab{

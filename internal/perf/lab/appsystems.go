@@ -111,15 +111,7 @@ func byHand(mutualTLS bool) func(context.Context, *run, string) (map[string]stri
 // inMesh returns how to start the services with sidecars, behind a gateway.
 func inMesh(metrics bool) func(context.Context, *run, string) (map[string]string, func() error, error) {
 	return func(ctx context.Context, r *run, state string) (map[string]string, func() error, error) {
-		o := dataplane.Options{
-			Envoy: r.Envoy, Self: r.Self, StateDir: state, IstioVersion: istioVersion, Version: r.Version,
-			MutualTLS: true, Workers: 1, Telemetry: metrics, Log: slog.New(slog.DiscardHandler),
-		}
-		manifests, err := airlineManifests(o, r.Self)
-		if err != nil {
-			return nil, func() error { return nil }, err
-		}
-		mesh, err := dataplane.StartApplication(ctx, o, manifests, airline.Services()...)
+		mesh, err := r.meshedAirline(ctx, state, metrics)
 		if err != nil {
 			return nil, func() error { return nil }, err
 		}
@@ -132,6 +124,19 @@ func inMesh(metrics bool) func(context.Context, *run, string) (map[string]string
 		}
 		return urls, mesh.Stop, nil
 	}
+}
+
+// meshedAirline starts the services with sidecars, behind a gateway.
+func (r *run) meshedAirline(ctx context.Context, state string, metrics bool) (*dataplane.Application, error) {
+	o := dataplane.Options{
+		Envoy: r.Envoy, Self: r.Self, StateDir: state, IstioVersion: istioVersion, Version: r.Version,
+		MutualTLS: true, Workers: 1, Telemetry: metrics, Log: slog.New(slog.DiscardHandler),
+	}
+	manifests, err := airlineManifests(o, r.Self)
+	if err != nil {
+		return nil, err
+	}
+	return dataplane.StartApplication(ctx, o, manifests, airline.Services()...)
 }
 
 // airlineManifests returns the airline's Deployments, Services and routes.
