@@ -270,8 +270,9 @@ measured at the same sizes: a table in that script has them, and each heading sa
 
 A figure is worse if its mean is more than 10 % above the version before and Welch's t-test agrees
 with 99 % confidence, of three runs each. The script fails if that is so of the newest version. The
-column "the rule" names all versions of which it is so. Counts have no better direction: they are
-not judged. A trend shows means, each relative to the greatest, and spans a quarter of it at least.
+column "the rule" names all versions of which it is so. A rise in many small steps is not worse by
+the rule: the column "change" shows it, from the first version to the last. Counts have no better
+direction: they are not judged. A trend shows means, and spans a quarter of the greatest at least.
 """
 SPARKS = "▁▂▃▄▅▆▇█"
 # A trend has so many of the newest versions.

@@ -79,7 +79,8 @@ spread() {
 # build_past builds what labs run of a commit, in a worktree of its own: the control plane and the load. All commits are
 # built in one way; only what the version is stamped into differs, and stands in their Makefiles.
 build_past() {
-	local version=$1 tree=$trees/$1 log=$trees/$1.log programs=./cmd/lateen stamp flags=""
+	local version=$1 tree=$trees/$1 log=$trees/$1.log programs=./cmd/lateen stamp
+	local flags="-s -w" # symbols for debuggers take a third of the disk, and are not loaded
 	git worktree add --quiet --detach "$tree" "$version"
 	if [ -d "$tree/cmd/lateen-perf" ]; then programs+=" ./cmd/lateen-perf"; fi
 	for stamp in $(grep -oE '[^ ]+\.[vV]ersion=' "$tree/Makefile" | sort -u); do flags+=" -X $stamp$version"; done
