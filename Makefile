@@ -234,8 +234,8 @@ seeds: clean-commit $(LAB_PARTS) $(if $(BESIDE_ISTIOD),beside-istiod) ## run all
 	$(GO) test -short ./internal/perf/lab -run '^TestSeedsPageIsCurrent$$' -update $(BESIDE_REPORT) && \
 	if [ -n "$$failed" ]; then echo "these labs failed, and their tables are as they were:$$failed" >&2; exit 1; fi
 
-history: $(LAB_PARTS) ## measure this version three times, draw the history of versions, fail if a figure became worse (hack/perf-history.sh)
-	@hack/perf-history.sh
+history: ## measure this version three times, draw the history of versions, fail if a figure became worse (hack/perf-history.sh)
+	@GO=$(GO) hack/perf-history.sh
 
 changelog: ## join the fragments of changes/ into CHANGELOG.md: make changelog RELEASE=v1.2.0
 	@hack/changelog.sh $(RELEASE)

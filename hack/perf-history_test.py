@@ -101,6 +101,84 @@ class History(unittest.TestCase):
         self.assertEqual(svg.count("<circle"), 3)
         self.assertIn("v&lt;2&gt;", svg)
 
+    def refuses(self, want, function, *arguments):
+        with self.assertRaisesRegex(SystemExit, want):
+            self.quietly(function, *arguments)
+
+    def test_a_broken_history_is_refused_with_its_line(self):
+        self.quietly(history.verify, self.file)  # a new one
+        self.run_of("v1", 1, 1)
+        self.quietly(history.verify, self.file)
+        with open(self.file, encoding="utf-8") as file:
+            whole = file.read()
+        flaws = {
+            whole[:-30]: "history.jsonl:4: the line is cut off.*take the file back from git.*sed -i 4d",
+            whole[30:]: "history.jsonl:1: the line is cut off",
+            whole.replace('"unit": "seconds"', '"unit": 3', 1): "history.jsonl:1: the line has no unit",
+            whole.replace('"value": 1,', '"value": NaN,', 1): "history.jsonl:1: the line has no value",
+            whole + "[]\n": "history.jsonl:5: the line is no JSON object",
+            "": "is empty: take it back from git",
+        }
+        path = os.path.join(self.directory, "v1-0.json")
+        for text, want in flaws.items():
+            with open(self.file, "w", encoding="utf-8") as file:
+                file.write(text)
+            self.refuses(want, history.verify, self.file)
+            self.refuses(want, history.add, self.file, path)
+            with open(self.file, encoding="utf-8") as file:
+                self.assertEqual(file.read(), text)
+
+    def test_a_last_line_without_an_end_stays_a_line(self):
+        self.run_of("v1", 1)
+        with open(self.file, encoding="utf-8") as file:
+            text = file.read()
+        with open(self.file, "w", encoding="utf-8") as file:
+            file.write(text.rstrip("\n"))
+        self.run_of("v2", 1)
+        self.assertEqual(len(history.read(self.file)), 4)
+
+    def test_versions_that_nobody_can_check_out_are_refused(self):
+        for version in ("0123abcd-dirty", "dev"):
+            path = os.path.join(self.directory, "report.json")
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(report(version, 1), file)
+            self.refuses(f"version {version}: want a commit that others can check out", history.add, self.file, path)
+        self.assertFalse(os.path.exists(self.file))
+
+    def test_a_report_that_is_cut_off_is_refused(self):
+        path = os.path.join(self.directory, "report.json")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(json.dumps(report("v1", 1))[:-20])
+        self.refuses("report.json has no figures", history.add, self.file, path)
+
+    def test_versions_stand_in_the_order_of_commits(self):
+        for version, day in (("v2", 2), ("v3", 3), ("v1", 1)):
+            path = os.path.join(self.directory, "report.json")
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(report(version, day), file)
+            self.quietly(history.add, "--committed", f"2026-11-0{day}T00:00:00Z", self.file, path)
+        for versions in history.series(history.read(self.file)).values():
+            self.assertEqual([version for version, _ in versions], ["v1", "v2", "v3"])
+        self.assertRegex(self.quietly(history.check, self.file)[1], "^v3: ")
+
+    def test_the_page_has_trends_and_the_rule(self):
+        self.run_of("v1", 1.00, 1.01, 0.99)
+        self.run_of("v2", 1.30, 1.31, 1.29)
+        self.run_of("v3", 0.50, 0.51, 0.49)
+        path = os.path.join(self.directory, "history.md")
+        history.page(self.file, path, "It was measured here.")
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        self.assertIn("\nIt was measured here.\n", text)
+        self.assertIn("| Ten new services: as is: CPU | ▅█▁ | 1 seconds | 500 ms | -50.0 % | worse: v2 (+30 %) |\n", text)
+        self.assertIn("| Ten new services: as is: sidecars | ▅█▁ | 100 | 50 | -50.0 % | not judged |\n", text)
+        self.assertIn("0 worse", text)
+
+    def test_small_differences_look_small(self):
+        self.assertEqual(history.trend([100, 101, 100]), "███")
+        self.assertEqual(history.trend([0, 0]), "▁▁")
+        self.assertEqual(len(history.trend([1] * 100)), history.TREND)
+
     def test_other_files_are_refused(self):
         path = os.path.join(self.directory, "x.json")
         with open(path, "w", encoding="utf-8") as file:

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -189,11 +190,23 @@ func TestCommandsExist(t *testing.T) {
 	}
 }
 
-// TestLabsAreAllRun by the scheduled job, and by make seeds.
+// TestLabsAreAllRun by the scheduled job, which has a size for each, and by make seeds.
 func TestLabsAreAllRun(t *testing.T) {
 	names := strings.Join(lab.Names(), " ")
 	require.Contains(t, read(t, "Makefile"), "\nLABS     ?= "+names+"\n")
 	require.Contains(t, read(t, "hack/perf-history.sh"), "${LABS:-"+names+"}")
+	sizes := regexp.MustCompile(`(?s)\nsizes='\n(.*?)\n'`).FindStringSubmatch(read(t, "hack/perf-history.sh"))
+	require.NotNil(t, sizes)
+	var sized []string
+	for line := range strings.Lines(sizes[1]) {
+		words := strings.Fields(line)
+		require.Len(t, words, 2, line)
+		sized = append(sized, words[0])
+		scale, err := strconv.ParseFloat(words[1], 64)
+		require.NoError(t, err, line)
+		require.True(t, scale > 0 && scale <= 1, line)
+	}
+	require.Equal(t, lab.Names(), sized)
 }
 
 // TestVersionsAreNamedAlike by labs, which say the version of the binary, and by benchmarks: the
