@@ -68,10 +68,10 @@ func envoyArgs(binary, file string, workers int) []string {
 // are read here, and tracing and proxyHeaders by the control plane.
 const proxyConfig = "proxy.istio.io/config"
 
-// workersOf returns how many worker threads a pod's Envoy has: what the ProxyConfigs and its
-// annotation say, in Istio's order, or one, since the Envoys of a laptop share few processors. Zero
-// stands for one per processor, as in Istio.
-func workersOf(meta *corev1.Pod, objects model.ProxyConfigs) (int, error) {
+// workersOf returns how many worker threads a pod's Envoy has: what the ProxyConfigs, its annotation
+// and the mesh configuration say, in Istio's order, or one, since the Envoys of a laptop share few
+// processors. Zero stands for one per processor, as in Istio.
+func workersOf(meta *corev1.Pod, objects model.ProxyConfigs, mesh *int32) (int, error) {
 	config := struct {
 		Concurrency *int32 `json:"concurrency"`
 	}{}
@@ -84,6 +84,9 @@ func workersOf(meta *corev1.Pod, objects model.ProxyConfigs) (int, error) {
 		if n == nil && c != nil {
 			n = c.Concurrency
 		}
+	}
+	if n == nil {
+		n = mesh
 	}
 	if own := objects.Workload; own != nil && own.Concurrency != nil {
 		n = own.Concurrency

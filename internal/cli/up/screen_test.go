@@ -2,6 +2,7 @@ package up
 
 import (
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -13,6 +14,28 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/testkit/console"
 )
+
+// TestPodsThatDoNotRunAreShown: one that was not started has no address, one that failed says so.
+func TestPodsThatDoNotRunAreShown(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = listener.Close() }()
+	var out strings.Builder
+	m := &mesh{out: console.Plain(&out), monitoring: listener}
+	m.table(&local.Snapshot{Pods: []local.PodStatus{
+		{Namespace: "a", Name: "b-0", State: local.Pending, Why: "no address is free"},
+		{
+			Namespace: "a", Name: "pack-0", State: local.Failed, Why: "app: crashed: exit status 1",
+			Pod: netip.MustParseAddr("127.32.1.2"),
+		},
+	}})
+	require.Contains(t, out.String(), `NAMESPACE  POD     READY    ADDRESS     PROCESS
+a          b-0     Pending  -           -
+a          pack-0  Failed   127.32.1.2  -
+  a/b-0: Pending: no address is free
+  a/pack-0: Failed: app: crashed: exit status 1
+`)
+}
 
 // TestTakenPortsAreTold: those of the control plane end the command, those of gateways stand in the
 // banner, and both name the flag that helps.
