@@ -7,10 +7,11 @@ import (
 )
 
 // gap is the space between columns; narrowest is the least width of a column when the window is
-// too small for all.
+// too small for all, and narrowestProse that of a column of prose.
 const (
-	gap       = 2
-	narrowest = 6
+	gap            = 2
+	narrowest      = 6
+	narrowestProse = 20
 )
 
 // Cell is one field of a table.
@@ -26,6 +27,9 @@ type Cell struct {
 type Table struct {
 	Header []string
 	Rows   [][]Cell
+	// Prose says that the last column is sentences: in a window that is too narrow it is broken
+	// between words, and no other column is cut.
+	Prose bool
 }
 
 // Row adds a row of cells without style.
@@ -45,7 +49,13 @@ func (w *Writer) Table(t Table) {
 	}
 	rows := append([][]Cell{header}, t.cleanRows()...)
 	widths := columnWidths(rows)
-	if w.bounded() {
+	if w.bounded() && t.Prose && len(widths) > 0 {
+		if !breakLast(widths, w.Width()) {
+			w.paragraphs(t)
+			return
+		}
+		rows = brokenLast(rows, widths[len(widths)-1])
+	} else if w.bounded() {
 		if !shrink(widths, w.Width()) {
 			w.paragraphs(t)
 			return
@@ -55,6 +65,42 @@ func (w *Writer) Table(t Table) {
 	for _, row := range rows {
 		w.Line("%s", w.row(row, widths))
 	}
+}
+
+// breakLast narrows the last column until a row fits. It returns false if it becomes too narrow for
+// sentences.
+func breakLast(widths []int, window int) bool {
+	last := len(widths) - 1
+	left := window - gap*last
+	for _, n := range widths[:last] {
+		left -= n
+	}
+	if widths[last] > left && left < narrowestProse {
+		return false
+	}
+	widths[last] = min(widths[last], left)
+	return true
+}
+
+// brokenLast returns rows whose last cell has at most a number of columns. What is left of it
+// stands below, in rows of its own.
+func brokenLast(rows [][]Cell, columns int) (out [][]Cell) {
+	for _, row := range rows {
+		last := len(row) - 1
+		if last < 0 {
+			continue
+		}
+		lines := Wrap(row[last].Text, columns)
+		for i, line := range lines {
+			part := make([]Cell, len(row))
+			if i == 0 {
+				part = slices.Clone(row)
+			}
+			part[last] = Cell{Text: line, Style: row[last].Style}
+			out = append(out, part)
+		}
+	}
+	return out
 }
 
 // cleanRows returns the rows with cells of one line each.

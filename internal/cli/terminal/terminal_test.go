@@ -168,6 +168,28 @@ func TestNarrowWindowHasParagraphs(t *testing.T) {
 	require.Equal(t, 2, strings.Count(out.String(), "\n"), out.String())
 }
 
+// TestProseIsBrokenBetweenWords, and what stands beside it is whole: it may be a command to copy.
+func TestProseIsBrokenBetweenWords(t *testing.T) {
+	table := Table{Header: []string{"NAME", "OPEN", "WHAT"}, Prose: true}
+	table.Row("envoy", "lateen dashboard envoy POD.NAMESPACE", "the admin page of a proxy")
+	table.Row("debug", "-", "")
+	var out bytes.Buffer
+	New(&out, at("66")).Table(table)
+	require.Equal(t, `NAME   OPEN                                  WHAT
+envoy  lateen dashboard envoy POD.NAMESPACE  the admin page of a
+                                             proxy
+debug  -
+`, out.String())
+	out.Reset()
+	New(&out, at("64")).Table(table)
+	require.Equal(t, `envoy
+  OPEN lateen dashboard envoy POD.NAMESPACE
+  WHAT the admin page of a proxy
+debug
+  OPEN -  WHAT
+`, out.String())
+}
+
 func TestShrinkTakesFromTheWidest(t *testing.T) {
 	widths := []int{10, 50, 20}
 	shrink(widths, 60)
