@@ -69,9 +69,9 @@ func envoyArgs(binary, file string, workers int) []string {
 // are read here, and tracing and proxyHeaders by the control plane.
 const proxyConfig = "proxy.istio.io/config"
 
-// workersOf returns how many worker threads a pod's Envoy has: what the ProxyConfigs, its annotation
-// and the mesh configuration say, in Istio's order, or one, since the Envoys of a laptop share few
-// processors. Zero stands for one per processor, as in Istio.
+// workersOf returns how many worker threads a pod's Envoy has: what the ProxyConfigs, its
+// annotation and the mesh configuration say, in Istio's order, or one, since the Envoys of a laptop
+// share few processors. Zero stands for one per processor, as in Istio.
 func workersOf(meta *corev1.Pod, objects model.ProxyConfigs, mesh *int32) (int, error) {
 	config := struct {
 		Concurrency *int32 `json:"concurrency"`

@@ -19,7 +19,8 @@ func TestControlPlaneIsKeptRunning(t *testing.T) {
 	defer func() { _ = l.Close() }()
 	starts := 0
 	m := run(t, Options{ControlPlane: &ControlPlaneProcess{
-		Argv: []string{"sh", "-c", "cat <&3; echo time=now level=INFO msg=mended; exec sleep 1000"}, Environ: os.Environ(),
+		Argv:    []string{"sh", "-c", "cat <&3; echo time=now level=INFO msg=mended; exec sleep 1000"},
+		Environ: os.Environ(),
 		Files: func() ([]*os.File, error) {
 			starts++
 			r, w, err := os.Pipe()

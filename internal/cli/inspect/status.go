@@ -205,8 +205,8 @@ func withoutBeginning(name, same string) string {
 	return "…" + strings.TrimPrefix(name, same)
 }
 
-// sameBeginning returns what the names of all replicas begin with if they are Pods of one ReplicaSet
-// ("istiod-7c9d8f6b5-"), up to the last dash.
+// sameBeginning returns what the names of all replicas begin with, up to the last dash, if they are
+// Pods of one ReplicaSet ("istiod-7c9d8f6b5-").
 func sameBeginning(replicas []replicaLine) string {
 	if len(replicas) == 0 {
 		return ""

@@ -96,3 +96,13 @@ func TestStatusFits80Columns(t *testing.T) {
 		require.Len(t, shown, len(names), out.String())
 	}
 }
+
+// TestGuideShowsTheTables that the program prints: their columns, and not what is in them.
+func TestGuideShowsTheTables(t *testing.T) {
+	console.Shows(t, console.LocalGuide, strings.Join(proxyTable(statusReport{}, nil, false).Header, " "))
+	for _, s := range sections() {
+		if s.kind == "endpoints" {
+			console.Shows(t, console.LocalGuide, strings.Join(s.header, " "))
+		}
+	}
+}
