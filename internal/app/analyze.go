@@ -17,7 +17,7 @@ import (
 // Analyze reads what a source has at first, and returns what is wrong with it: of files that cannot
 // be read, of each object, and of what objects say about each other. It serves nobody, listens
 // nowhere and fetches no keys of token issuers. Of the options it uses Source, Config, Mesh,
-// MeshConfigMap, Selected, Pods and Log.
+// MeshConfigMap, Selected, Workers, Pods and Log.
 func Analyze(ctx context.Context, o Options) ([]source.Problem, error) {
 	_, problems, err := readOnce(ctx, o)
 	return problems, err
@@ -31,6 +31,7 @@ func readOnce(ctx context.Context, o Options) (*state.Snapshot, []source.Problem
 	loop := schedule.NewLoop(schedule.LoopOptions{
 		Converter: convert.New(convert.Options{
 			Defaults: o.Mesh, ConfigMap: o.MeshConfigMap, Selected: o.Selected, Unready: o.Config.SendUnhealthy,
+			Workers: o.Workers,
 		}),
 		Mesh: o.Mesh, Writer: newWriter(o), Problems: store, Logger: o.Log, Checks: o.checks(),
 		Publish: func(w *state.Snapshot, _ *state.Delta) { snapshot.Store(w) },

@@ -39,6 +39,9 @@ type Options struct {
 	MeshConfigMap string
 	// Selected is set if the source applies the discovery selectors itself.
 	Selected bool
+	// Workers is set if proxies are started with the concurrency of the mesh's defaultConfig.
+	// Where the control plane injects them they are, whether it is set or not.
+	Workers bool
 	// Pods is set if the source delivers the Pods of the mesh. Then a Gateway that selects none is
 	// warned of.
 	Pods bool
@@ -124,6 +127,7 @@ func New(o Options) *Pipeline {
 		Defaults: o.Mesh, ConfigMap: o.MeshConfigMap, Selected: o.Selected, Unready: o.Config.SendUnhealthy,
 		ExternalCA: o.Cluster != nil && o.Cluster.o.External != nil,
 		Injects:    o.Cluster != nil && o.Cluster.injection != nil,
+		Workers:    o.Workers,
 		Cluster:    o.Cluster.runsInPod(),
 	})
 	p.keys = newKeySets(o, p, converter)

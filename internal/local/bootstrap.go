@@ -12,6 +12,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	metricsv3 "github.com/envoyproxy/go-control-plane/envoy/config/metrics/v3"
 	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -68,10 +69,10 @@ func envoyArgs(binary, file string, workers int) []string {
 // are read here, and tracing and proxyHeaders by the control plane.
 const proxyConfig = "proxy.istio.io/config"
 
-// workersOf returns how many worker threads a pod's Envoy has: what the ProxyConfigs and its
-// annotation say, in Istio's order, or one, since the Envoys of a laptop share few processors. Zero
-// stands for one per processor, as in Istio.
-func workersOf(meta *corev1.Pod, objects model.ProxyConfigs) (int, error) {
+// workersOf returns how many worker threads a pod's Envoy has: what the ProxyConfigs, its
+// annotation and the mesh configuration say, in Istio's order, or one, since the Envoys of a laptop
+// share few processors. Zero stands for one per processor, as in Istio.
+func workersOf(meta *corev1.Pod, objects model.ProxyConfigs, mesh *int32) (int, error) {
 	config := struct {
 		Concurrency *int32 `json:"concurrency"`
 	}{}
@@ -84,6 +85,9 @@ func workersOf(meta *corev1.Pod, objects model.ProxyConfigs) (int, error) {
 		if n == nil && c != nil {
 			n = c.Concurrency
 		}
+	}
+	if n == nil {
+		n = mesh
 	}
 	if own := objects.Workload; own != nil && own.Concurrency != nil {
 		n = own.Concurrency
@@ -141,8 +145,21 @@ func (b bootstrap) JSON() ([]byte, error) {
 		},
 		// Half of a cluster's memory are statistics that most clusters never use.
 		DeferredStatOptions: &bootstrapv3.Bootstrap_DeferredStatOptions{EnableDeferredCreationStats: true},
+		StatsConfig:         statsConfig(),
 		LayeredRuntime:      runtimeFlags(),
 	})
+}
+
+// statsConfig gives Envoy's own statistics the labels that they have in a cluster, such as
+// cluster_name.
+func statsConfig() *metricsv3.StatsConfig {
+	c := &metricsv3.StatsConfig{UseAllDefaultTags: wrapperspb.Bool(false)}
+	for _, l := range proxystats.Labels() {
+		c.StatsTags = append(c.StatsTags, &metricsv3.TagSpecifier{
+			TagName: l.Name, TagValue: &metricsv3.TagSpecifier_Regex{Regex: l.Regex},
+		})
+	}
+	return c
 }
 
 // runtimeFlags lift Envoy's limit on regular expressions to Istio's. By default it refuses a whole
@@ -275,6 +292,7 @@ func http2Options() (*anypb.Any, error) {
 func staticCluster(name string, address *corev3.Address, http2 *anypb.Any) *clusterv3.Cluster {
 	return &clusterv3.Cluster{
 		Name:                 name,
+		AltStatName:          proxystats.StatName(name),
 		ConnectTimeout:       durationpb.New(time.Second),
 		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC},
 		LoadAssignment: &endpointv3.ClusterLoadAssignment{

@@ -47,6 +47,7 @@ func newControlPlaneRecord(o Options, s *spawner) *controlPlaneRecord {
 				},
 			},
 			log:        filepath.Join(o.StateDir, controlPlaneName+".log"),
+			last:       lastWords,
 			spawner:    s,
 			backoff:    o.Backoff,
 			maxBackoff: o.MaxBackoff,

@@ -19,7 +19,8 @@ func TestControlPlaneIsKeptRunning(t *testing.T) {
 	defer func() { _ = l.Close() }()
 	starts := 0
 	m := run(t, Options{ControlPlane: &ControlPlaneProcess{
-		Argv: []string{"sh", "-c", "cat <&3; exec sleep 1000"}, Environ: os.Environ(),
+		Argv:    []string{"sh", "-c", "cat <&3; echo time=now level=INFO msg=mended; exec sleep 1000"},
+		Environ: os.Environ(),
 		Files: func() ([]*os.File, error) {
 			starts++
 			r, w, err := os.Pipe()
@@ -44,6 +45,7 @@ func TestControlPlaneIsKeptRunning(t *testing.T) {
 	n := m.awaitNotice(t, "crashed: signal: killed; starts again in")
 	require.Equal(t, "control-plane", n.Pod)
 	require.True(t, n.Bad)
+	require.Equal(t, []string{"inherited"}, n.Tail, "and no record of another thing")
 	require.Eventually(t, func() bool { return runs(1)(m.Snapshot()) }, patience, fastPeriod)
 	pid := m.Snapshot().ControlPlane.PID
 	m.stop()

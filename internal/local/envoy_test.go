@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -121,10 +122,29 @@ func TestRealEnvoyBecomesReadyAndEnds(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, Identity{Namespace: "default", ServiceAccount: "web", Pod: pod.Name}, id)
 
+	text := string(statisticsOf(t, pod))
+	for _, direction := range []string{"rx", "tx"} {
+		require.Regexp(t, `envoy_cluster_upstream_cx_`+direction+`_bytes_total\{cluster_name="xds-grpc"\} [1-9]`, text,
+			"what it has got of the control plane, under Istio's label")
+	}
+
 	proxy = pod.Name + ".default"
 	m.source.Send(context.Background(), deployment("web", 0, nil))
 	m.await(t, func(s *Snapshot) bool { return len(s.Pods) == 0 })
 	require.Equal(t, 3, asked, "it waits for its Envoy to be among those that know")
 	_, ok = tokens.Lookup(authorization[0][len("Bearer "):])
 	require.False(t, ok)
+}
+
+// statisticsOf returns what a pod's Envoy has for Prometheus.
+func statisticsOf(t *testing.T, pod PodStatus) []byte {
+	t.Helper()
+	url := "http://" + netip.AddrPortFrom(pod.Outbound, AdminPort).String() + "/stats/prometheus"
+	response, err := http.Get(url)
+	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	http.DefaultClient.CloseIdleConnections()
+	return body
 }

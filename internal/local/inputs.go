@@ -58,16 +58,35 @@ func newInputs() *inputs {
 	}
 }
 
+// meshConfig is what the runtime reads of the mesh configuration.
+type meshConfig struct {
+	TrustDomain   string `json:"trustDomain"`
+	DefaultConfig struct {
+		Concurrency *int32 `json:"concurrency"`
+	} `json:"defaultConfig"`
+}
+
+// mesh returns the mesh configuration. The control plane reports what is wrong with it.
+func (in *inputs) mesh() (mesh meshConfig) {
+	if m := in.configMaps[model.DefaultMesh().RootNamespace]["istio"]; m != nil {
+		_ = yaml.Unmarshal([]byte(m.Data["mesh"]), &mesh)
+	}
+	return mesh
+}
+
 // trustDomain is that of the mesh configuration.
 func (in *inputs) trustDomain() string {
-	var mesh struct {
-		TrustDomain string `json:"trustDomain"`
+	return cmp.Or(in.mesh().TrustDomain, model.DefaultMesh().TrustDomain)
+}
+
+// concurrency is the number of worker threads that the mesh configuration says; nil if it says
+// none, or less than none.
+func (in *inputs) concurrency() *int32 {
+	n := in.mesh().DefaultConfig.Concurrency
+	if n == nil || *n < 0 {
+		return nil
 	}
-	defaults := model.DefaultMesh()
-	if m := in.configMaps[defaults.RootNamespace]["istio"]; m != nil {
-		_ = yaml.Unmarshal([]byte(m.Data["mesh"]), &mesh) // the control plane reports what is wrong
-	}
-	return cmp.Or(mesh.TrustDomain, defaults.TrustDomain)
+	return n
 }
 
 // apply takes a change. It returns true if the runtime publishes the object itself: a Pod, which

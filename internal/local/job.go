@@ -2,10 +2,14 @@ package local
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strconv"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/lateen-mesh/lateen/internal/source"
 )
 
 // attempt is what planWork needs to know of one pod of a Job. Ordinals count the pods, from 0.
@@ -51,7 +55,8 @@ func workOf(j *batchv1.Job) work {
 // an old template is stopped, and all starts anew: in a cluster a Job's template cannot change.
 func planWork(w work) (start []int, stop []attempt) {
 	var active []attempt
-	succeeded, failed, next := 0, 0, 0
+	succeeded, next := 0, 0
+	_, hasFailed := w.hasFailed()
 	for _, a := range w.have {
 		next = max(next, a.ordinal+1)
 		switch {
@@ -59,7 +64,6 @@ func planWork(w work) (start []int, stop []attempt) {
 		case a.outdated:
 			stop = append(stop, a)
 		case a.failed:
-			failed++
 		case a.ended:
 			succeeded++
 		default:
@@ -68,7 +72,7 @@ func planWork(w work) (start []int, stop []attempt) {
 	}
 	wanted := min(w.parallelism, w.completions-succeeded)
 	switch {
-	case failed > w.retries:
+	case hasFailed:
 		wanted = 0
 	case w.queue && succeeded > 0:
 		wanted = min(w.parallelism, len(active)) // these end by themselves
@@ -81,6 +85,28 @@ func planWork(w work) (start []int, stop []attempt) {
 	}
 	slices.SortFunc(active, func(a, b attempt) int { return cmp.Compare(a.ordinal, b.ordinal) })
 	return start, append(stop, active[min(len(active), max(0, wanted)):]...)
+}
+
+// hasFailed reports whether more pods have failed than the Job may retry, and how many did.
+func (w work) hasFailed() (failed int, is bool) {
+	for _, a := range w.have {
+		if a.failed && !a.outdated && !a.terminating {
+			failed++
+		}
+	}
+	return failed, failed > w.retries
+}
+
+// problemOfFailure returns what there is to say of a Job that has failed.
+func problemOfFailure(w work) (found []specProblem) {
+	if failed, is := w.hasFailed(); is {
+		found = append(found, specProblem{
+			severity: source.Error, path: "backoffLimit", value: strconv.Itoa(w.retries),
+			message: fmt.Sprintf("the Job has failed: %d of its pods did, and none is started any more", failed),
+			want:    "a Job whose processes end with status 0",
+		})
+	}
+	return found
 }
 
 // identifyWorker gives a pod of a Job the name and the labels that a cluster would.

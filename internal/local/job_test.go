@@ -120,10 +120,11 @@ func job(name, script string, edit func(*batchv1.Job)) source.Change {
 func TestJobRunsToItsEnd(t *testing.T) {
 	marker := t.TempDir() + "/tried"
 	m := run(t, Options{}, job("pack", "test -e "+marker+" || { touch "+marker+"; exit 1; }", nil))
-	m.await(t, func(s *Snapshot) bool {
+	s := m.await(t, func(s *Snapshot) bool {
 		return len(s.Pods) == 2 && s.Ready() &&
-			!slices.ContainsFunc(s.Pods, func(p PodStatus) bool { return p.State != Completed })
+			!slices.ContainsFunc(s.Pods, func(p PodStatus) bool { return !p.State.ended() })
 	})
+	require.ElementsMatch(t, []PodState{Completed, Failed}, []PodState{s.Pods[0].State, s.Pods[1].State})
 	m.world.await(t, func() bool {
 		phases := map[corev1.PodPhase]int{}
 		for _, o := range m.world.objects {
@@ -136,6 +137,28 @@ func TestJobRunsToItsEnd(t *testing.T) {
 	})
 	m.source.Send(context.Background(), memory.Delete(kinds.Job, "default", "pack"))
 	m.await(t, func(s *Snapshot) bool { return len(s.Pods) == 0 })
+}
+
+// TestJobEndsWhenTooManyOfItsPodsFail, and says so.
+func TestJobEndsWhenTooManyOfItsPodsFail(t *testing.T) {
+	m := run(t, Options{}, job("pack", "exit 3", func(j *batchv1.Job) { j.Spec.BackoffLimit = new(int32(1)) }))
+	var told source.Problem
+	m.world.await(t, func() bool {
+		for _, problems := range m.world.reports {
+			for _, p := range problems {
+				if p.Path == "spec.backoffLimit" {
+					told = p
+				}
+			}
+		}
+		return told.Path != ""
+	})
+	require.Equal(t, source.Error, told.Severity)
+	require.Equal(t, "1", told.Value)
+	require.Equal(t, "the Job has failed: 2 of its pods did, and none is started any more", told.Message)
+	m.await(t, func(s *Snapshot) bool {
+		return len(s.Pods) == 2 && s.Ready() && s.Pods[0].State == Failed && s.Pods[1].State == Failed
+	})
 }
 
 func TestWhatOfAJobHasNoEffectIsTold(t *testing.T) {

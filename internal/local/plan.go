@@ -63,17 +63,7 @@ func (l *loop) planRollout(o owner, plan rollout, now time.Time, mark func(*pod)
 
 // planJob starts and stops the pods of a Job. Those that have ended stay, and say how.
 func (l *loop) planJob(o owner, now time.Time, mark func(*pod)) {
-	plan := workOf(l.in.jobs[o.key].object)
-	byAttempt := map[int]*pod{}
-	for _, p := range l.sortedPods() {
-		if p.owner != o.key {
-			continue
-		}
-		a := attempt{ordinal: p.ordinal, outdated: p.hash != o.hash, terminating: p.terminating != nil}
-		a.ended, a.failed = p.completed(), p.phase() == corev1.PodFailed
-		byAttempt[p.ordinal] = p
-		plan.have = append(plan.have, a)
-	}
+	plan, byAttempt := l.workOf(o)
 	start, stop := planWork(plan)
 	for _, a := range stop {
 		mark(byAttempt[a.ordinal])
@@ -82,6 +72,21 @@ func (l *loop) planJob(o owner, now time.Time, mark func(*pod)) {
 		p := newPod(o, ordinal, l.in.namespaces[o.key.Namespace], now)
 		l.pods[p.key()] = p
 	}
+}
+
+// workOf returns what a Job wants and what there is of its pods.
+func (l *loop) workOf(o owner) (w work, pods map[int]*pod) {
+	w, pods = workOf(l.in.jobs[o.key].object), map[int]*pod{}
+	for _, p := range l.sortedPods() {
+		if p.owner != o.key {
+			continue
+		}
+		a := attempt{ordinal: p.ordinal, outdated: p.hash != o.hash, terminating: p.terminating != nil}
+		a.ended, a.failed = p.completed(), p.phase() == corev1.PodFailed
+		pods[p.ordinal] = p
+		w.have = append(w.have, a)
+	}
+	return w, pods
 }
 
 // planStatefulSet starts and stops pods with stable names. A name that another pod has is waited

@@ -147,6 +147,12 @@ func openLog(path string) (*os.File, error) {
 
 // tail returns the last tailLines lines, at most, that were written to a log since the offset.
 func tail(path string, since int64) []string {
+	lines := linesOf(path, since, tailBytes)
+	return lines[max(0, len(lines)-tailLines):]
+}
+
+// linesOf returns the lines that were written to a log since the offset, of the last bytes of it.
+func linesOf(path string, since, bytes int64) []string {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil
@@ -156,7 +162,7 @@ func tail(path string, since int64) []string {
 	if err != nil {
 		return nil
 	}
-	from := max(since, info.Size()-tailBytes)
+	from := max(since, info.Size()-bytes)
 	buf := make([]byte, max(0, info.Size()-from))
 	n, _ := f.ReadAt(buf, from)
 	text := strings.TrimRight(string(buf[:n]), "\n")
@@ -167,5 +173,5 @@ func tail(path string, since int64) []string {
 	if from > since && len(lines) > 1 {
 		lines = lines[1:] // the first is cut
 	}
-	return lines[max(0, len(lines)-tailLines):]
+	return lines
 }

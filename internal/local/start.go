@@ -139,7 +139,7 @@ func (l *loop) writeBootstrap(p *pod, agent *agents.Agent, dir string) (processS
 	if agent != nil {
 		b.sds = agent.Socket()
 	}
-	workers, err := workersOf(p.object, configs)
+	workers, err := workersOf(p.object, configs, l.in.concurrency())
 	if err != nil {
 		return processSpec{}, err
 	}
@@ -251,6 +251,8 @@ func (l *loop) problemsOf(o owner) []source.Problem {
 	add(o.path, problems)
 	if job := l.in.jobs[o.key].object; job != nil {
 		add("spec", problemsOfJob(job))
+		w, _ := l.workOf(o)
+		add("spec", problemOfFailure(w))
 	}
 	if o.mustSelect() && !o.selectorMatches() {
 		out = append(out, source.Problem{

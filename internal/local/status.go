@@ -27,10 +27,10 @@ type Snapshot struct {
 	ControlPlane *ProcessStatus
 }
 
-// Ready reports whether every pod is ready, except those that terminate or have completed.
+// Ready reports whether every pod is ready, except those that terminate or have ended for good.
 func (s *Snapshot) Ready() bool {
 	return s.Synced && !slices.ContainsFunc(s.Pods, func(p PodStatus) bool {
-		return !p.Ready && p.State != Terminating && p.State != Completed
+		return !p.Ready && p.State != Terminating && !p.State.ended()
 	})
 }
 
@@ -49,7 +49,7 @@ func (s *Snapshot) proxies() (names []string) {
 // PodState is one word on where a pod stands.
 type PodState string
 
-// The states of a pod, named as kubectl names them.
+// The states of a pod, named as kubectl or Kubernetes' phases name them.
 const (
 	Pending     PodState = "Pending"     // not started; Why says what is missing
 	Starting    PodState = "Starting"    // it runs and is not ready
@@ -57,7 +57,11 @@ const (
 	Crashing    PodState = "Crashing"    // a process ended, and starts again in a while
 	Terminating PodState = "Terminating" // it serves until nobody calls it any more
 	Completed   PodState = "Completed"   // its processes ended, and its restart policy lets them
+	Failed      PodState = "Failed"      // the same, and one of them with an error
 )
+
+// ended reports whether a pod's processes have ended for good.
+func (s PodState) ended() bool { return s == Completed || s == Failed }
 
 // PodStatus is the state of one pod, for people.
 type PodStatus struct {
@@ -121,6 +125,8 @@ func (p *pod) state() PodState {
 		return Pending
 	case p.isReady():
 		return Running
+	case p.completed() && p.failed():
+		return Failed
 	case p.completed():
 		return Completed
 	case has(func(c *container) bool { return c.finished || c.pid == 0 && c.restarts > 0 }):
@@ -142,6 +148,11 @@ func (p *pod) completed() bool {
 		}
 	}
 	return apps > 0
+}
+
+// failed reports whether a process ended for good with an error.
+func (p *pod) failed() bool {
+	return slices.ContainsFunc(p.containers, func(c *container) bool { return c.failed })
 }
 
 func (p *pod) status(closed []int32) PodStatus {
@@ -212,7 +223,7 @@ func (p *pod) phase() corev1.PodPhase {
 		return corev1.PodPending
 	case !p.completed():
 		return corev1.PodRunning
-	case slices.ContainsFunc(p.containers, func(c *container) bool { return c.failed }):
+	case p.failed():
 		return corev1.PodFailed
 	default:
 		return corev1.PodSucceeded

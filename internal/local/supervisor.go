@@ -43,8 +43,10 @@ type report struct {
 
 // supervisor keeps one process running. Its probes report through it.
 type supervisor struct {
-	spec       processSpec
-	log        string
+	spec processSpec
+	log  string
+	// last returns the lines of the log, from an offset, that are told when the process ends.
+	last       func(log string, since int64) []string
 	spawner    *spawner
 	backoff    time.Duration
 	maxBackoff time.Duration
@@ -96,7 +98,7 @@ func (s *supervisor) once(ctx context.Context) (lines []string, err error) {
 	}
 	s.tell(report{kind: processStarted, pid: p.cmd.Process.Pid})
 	err = s.runProbes(ctx, p)
-	return tail(s.log, since), err
+	return s.last(s.log, since), err
 }
 
 // runProbes probes the process while it runs.

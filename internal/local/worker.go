@@ -89,7 +89,7 @@ func (w *worker) removeBootstrap() { _ = os.Remove(filepath.Join(w.logs, bootstr
 
 func (w *worker) supervise(ctx context.Context, l processSpec) {
 	s := supervisor{
-		spec: l, log: w.logPath(l.container), spawner: w.spawner,
+		spec: l, log: w.logPath(l.container), last: tail, spawner: w.spawner,
 		backoff: w.opts.Backoff, maxBackoff: w.opts.MaxBackoff,
 		tell: func(r report) { w.tell(l.container, r) },
 	}

@@ -12,7 +12,9 @@ import (
 
 // CapacityTable has the columns of Azure's published tables.
 func (r Report) CapacityTable() terminal.Table {
-	t := terminal.Table{Header: []string{"CHURN %", "CHURN RATE", "SERVICES", "SIDECARS", "MEMORY", "CPU", "P99", ""}}
+	t := terminal.Table{Prose: terminal.LastColumn, Header: []string{
+		"CHURN %", "CHURN RATE", "SERVICES", "SIDECARS", "MEMORY", "CPU", "P99", "",
+	}}
 	for _, c := range r.Capacity {
 		rate := "--"
 		if c.Rate > 0 {

@@ -70,7 +70,7 @@ var rules = []rule{
 	{"agent/callers", ""},
 	{"agent/settings", "xds/proxystats"},
 	{"agent/meshstats", "xds/proxystats"},
-	{"agent/bootstrap", "agent/settings"},
+	{"agent/bootstrap", "agent/settings xds/proxystats"},
 	{"agent/envoy", "agent/settings"},
 	{"agent/status", "agent/metrics agent/settings agent/meshstats"},
 	{"agent", "xds/typeurl xds/nametable xds/proxystats agent/wire agent/xdsproxy agent/certs agent/metrics " +

@@ -4,5 +4,5 @@
 //
 // It writes JSON from maps, because Envoy's generated types would cost a third of the agent's
 // memory.
-// It may import agent/settings.
+// It may import agent/settings and xds/proxystats.
 package bootstrap

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/lateen-mesh/lateen/internal/agent/settings"
+	"github.com/lateen-mesh/lateen/internal/xds/proxystats"
 )
 
 // The static clusters have Istio's names: the control plane's configuration refers to sds-grpc.
@@ -52,12 +53,12 @@ func metricsSink() object {
 	}
 }
 
-// static is a cluster with one endpoint. The semicolon ends its name in statistics, as in all
-// clusters of the mesh.
+// static is a cluster with one endpoint. Its name in statistics is as that of all clusters of
+// the mesh.
 func static(name, connectTimeout string, address object) object {
 	return object{
 		"name":            name,
-		"alt_stat_name":   name + ";",
+		"alt_stat_name":   proxystats.StatName(name),
 		"type":            "STATIC",
 		"connect_timeout": connectTimeout,
 		"load_assignment": object{

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/lateen-mesh/lateen/internal/agent/settings"
+	"github.com/lateen-mesh/lateen/internal/xds/proxystats"
 )
 
 // Envoy keeps a statistic when one of these patterns matches its name. Without them a sidecar keeps
@@ -19,35 +20,10 @@ var (
 // connectionsSuffix is what a drain counts until nobody is connected.
 const connectionsSuffix = "downstream_cx_active"
 
-// tag names a part of statistics' names, which becomes a label.
-type tag struct{ name, regex string }
-
-// tags are Istio's labels. A cluster's name ends at a semicolon (see static), since it has dots.
-var tags = []tag{
-	{"cluster_name", `^cluster(\.(.+);)`},
-	{"http_conn_manager_prefix", `^http\.(((?:[_.[:digit:]\w]*|[_\[\]aAbBcCdDeEfF[:digit:]\w\:]*));\.)`},
-	{"thread_name", `^server(\.(.+))\.watchdog`},
-	{"tcp_prefix", `^tcp\.((.*?)\.)\w+?$`},
-	{"response_code", `_rq(_(\d{3}))$`},
-	{"response_code_class", `_rq(_(\dxx))$`},
-	{
-		"http_conn_manager_listener_prefix",
-		`^listener(?=\.).*?\.http\.(((?:[_.[:digit:]]*|[_\[\]aAbBcCdDeEfF[:digit:]]*))\.)`,
-	},
-	{"listener_address", `^listener\.(((?:[_.[:digit:]]*|[_\[\]aAbBcCdDeEfF[:digit:]]*))\.)`},
-	{"cache", `(cache\.(.+?)\.)`},
-	{"component", `(component\.(.+?)\.)`},
-	{"tag", `(tag\.(.+?);\.)`},
-	{"wasm_filter", `(wasm_filter\.(.+?)\.)`},
-	{"authz_enforce_result", `rbac(\.(allowed|denied))`},
-	{"authz_dry_run_action", `(\.istio_dry_run_(allow|deny)_)`},
-	{"authz_dry_run_result", `(\.shadow_(allowed|denied))`},
-}
-
 func statistics(e settings.Envoy) object {
 	var all []object
-	for _, t := range tags {
-		all = append(all, object{"tag_name": t.name, "regex": t.regex})
+	for _, t := range proxystats.Labels() {
+		all = append(all, object{"tag_name": t.Name, "regex": t.Regex})
 	}
 	for _, name := range e.Stats.ExtraTags {
 		all = append(all, object{"tag_name": name, "regex": "(" + name + `=\.=(.*?);\.;)`})

@@ -33,6 +33,8 @@ type Options struct {
 	// Injects is set if Pods get their proxies of this control plane, which pass on what
 	// defaultConfig says of how they start. Else that is reported as without effect.
 	Injects bool
+	// Workers is set if proxies are started with defaultConfig.concurrency, as by lateen up.
+	Workers bool
 	// Cluster is set if each proxy has a network namespace of its own, so that loopback is another
 	// machine for each. In lateen up, and where a control plane that is no Pod serves proxies
 	// beside it, all are on one machine.
@@ -58,6 +60,7 @@ type Converter struct {
 	unready   bool
 	external  bool // Options.ExternalCA
 	injects   bool // Options.Injects
+	workers   bool // Options.Workers
 	cluster   bool // Options.Cluster
 	pools     *pools
 	// conversions is not changed once built.
@@ -76,6 +79,7 @@ func New(o Options) *Converter {
 		defaults: o.Defaults, configMap: cmp.Or(
 			o.ConfigMap, meshConfigMap,
 		), selected: o.Selected, unready: o.Unready, external: o.ExternalCA, injects: o.Injects,
+		workers:     o.Workers,
 		cluster:     o.Cluster,
 		pools:       newPools(),
 		conversions: conversions(),

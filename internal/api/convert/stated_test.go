@@ -51,15 +51,18 @@ tracing:
 func TestWhatProxiesStartWithIsReportedWhereNobodyPassesItOn(t *testing.T) {
 	config := &corev1.ConfigMap{Data: map[string]string{"mesh": "defaultConfig: {concurrency: 2, " +
 		"proxyMetadata: {A: b}, privateKeyProvider: {qat: {}}}"}}
-	paths := func(injects bool) (all []string) {
-		c := New(Options{Injects: injects})
+	paths := func(o Options) (all []string) {
+		c := New(o)
 		for _, p := range c.Convert(source.Change{Key: c.MeshKey(), Object: config}, model.DefaultMesh()).Problems {
 			all = append(all, p.Path)
 		}
 		return all
 	}
 	const at = "data.mesh.defaultConfig."
-	require.Equal(t, []string{at + "privateKeyProvider"}, paths(true))
+	require.Equal(t, []string{at + "privateKeyProvider"}, paths(Options{Injects: true}))
 	require.ElementsMatch(t,
-		[]string{at + "concurrency", at + `proxyMetadata["A"]`, at + "privateKeyProvider"}, paths(false))
+		[]string{at + "concurrency", at + `proxyMetadata["A"]`, at + "privateKeyProvider"},
+		paths(Options{}))
+	require.ElementsMatch(t,
+		[]string{at + `proxyMetadata["A"]`, at + "privateKeyProvider"}, paths(Options{Workers: true}))
 }

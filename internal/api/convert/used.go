@@ -288,7 +288,7 @@ func (r *reader) reportUnused(p path, m protoreflect.Message) {
 		}
 		at := p.dot(field.JSONName())
 		if !hasWord(used, string(field.Name())) {
-			passedOn := r.converter.injects && isOfStart(field)
+			passedOn := r.converter.injects && isOfStart(field) || r.converter.workers && isWorkers(field)
 			if !passedOn && !r.hasErrorAbove(at) {
 				r.warn(at, scalar(field, m.Get(field)), notYet, "")
 			}
@@ -296,6 +296,11 @@ func (r *reader) reportUnused(p path, m protoreflect.Message) {
 		}
 		r.reportUnusedBelow(at, field, m.Get(field))
 	}
+}
+
+// isWorkers reports whether a field is defaultConfig.concurrency.
+func isWorkers(field protoreflect.FieldDescriptor) bool {
+	return field.FullName() == "istio.mesh.v1alpha1.ProxyConfig.concurrency"
 }
 
 // isOfStart reports whether a field of defaultConfig is read when a proxy starts, by the injection

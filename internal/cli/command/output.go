@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -25,9 +26,10 @@ func AtLeast[T cmp.Ordered](flags *pflag.FlagSet, name string, value *T, least T
 	})
 }
 
-// BindOutput binds the flag -o of commands that print a table, JSON or YAML.
-func BindOutput(cmd *cobra.Command, output *string) {
-	outputs := []string{"table", "json", "yaml"}
+// BindOutput binds the flag -o of commands that print a table, JSON or YAML, and more forms if the
+// command has them.
+func BindOutput(cmd *cobra.Command, output *string, more ...string) {
+	outputs := slices.Concat([]string{"table"}, more, []string{"json", "yaml"})
 	cmd.Flags().StringVarP(output, "output", "o", outputs[0], Alternatives(outputs))
 	OneOf(cmd, "output", output, outputs...)
 }

@@ -151,7 +151,10 @@ func offlineOptions(rootNamespace string, log *slog.Logger) (app.Options, error)
 	if err != nil {
 		return app.Options{}, err
 	}
-	o := app.Options{Config: settings, Mesh: model.DefaultMesh(), Version: build.Version, Log: log}
+	o := app.Options{
+		Config: settings, Mesh: model.DefaultMesh(), Version: build.Version, Log: log,
+		Workers: true, // injection and lateen up start proxies so
+	}
 	o.Mesh.RootNamespace = rootNamespace
 	return o, nil
 }

@@ -43,6 +43,12 @@ spec:
   selector: {app: other}
   servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]
 `
+	threeWorkers = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: istio, namespace: istio-system}
+data: {mesh: "defaultConfig: {concurrency: 3}"}
+`
 	ninety = `
 apiVersion: networking.istio.io/v1
 kind: VirtualService
@@ -141,6 +147,7 @@ func TestAnalyze(t *testing.T) {
 			"unserved", []string{aGateway, aDeployment}, exitWarnings,
 			`Gateway default/gw: spec.selector = "app=other": selects none of the workloads`,
 		},
+		{"workers", []string{aService, threeWorkers}, 0, ""},
 		{"no workloads", []string{aGateway}, 0, ""},
 		{"unreadable", []string{"\nkind: Service\n  x: ["}, exitErrors, "a.yaml:"},
 	} {

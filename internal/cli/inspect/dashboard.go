@@ -229,7 +229,7 @@ func (o *dashboardOptions) inNamespace(ctx context.Context, cluster remote.Pods)
 }
 
 func printPlaces(out *terminal.Writer, places []place) {
-	t := terminal.Table{Header: []string{"NAME", "OPEN", "WHAT"}}
+	t := terminal.Table{Header: []string{"NAME", "OPEN", "WHAT"}, Prose: terminal.LastColumn}
 	for _, p := range places {
 		t.Rows = append(t.Rows, []terminal.Cell{{Text: p.Name}, {Text: cmp.Or(p.Open, "-")}, {Text: p.What}})
 	}

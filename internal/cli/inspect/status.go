@@ -45,8 +45,10 @@ func statusCommand(out *terminal.Writer, r *remote.Remote) *cobra.Command {
 		Use:   "status",
 		Short: "Each proxy, in sync or not, by type; what is wrong in the manifests",
 		Long: `Asks all replicas of a control plane together: in a cluster through port-forwards, or the one at
-an address. The exit code is 1 if a replica does not answer.`,
+an address. SYNC names the types that are not in sync. With -o wide each type has a column, and
+replicas have their whole names. The exit code is 1 if a replica does not answer.`,
 		Example: `  lateen status
+  lateen status -o wide
   lateen status --kubeconfig ~/.kube/config --revision canary
   lateen status -o json | jq '.problems'`,
 		Args: command.Arguments(),
@@ -55,8 +57,8 @@ an address. The exit code is 1 if a replica does not answer.`,
 			if err != nil {
 				return err
 			}
-			if output == "table" {
-				printStatus(out, report)
+			if output == "table" || output == wideOutput {
+				printStatus(out, report, output == wideOutput)
 			} else if err := command.PrintAs(cmd.OutOrStdout(), output, report); err != nil {
 				return err
 			}
@@ -64,9 +66,12 @@ an address. The exit code is 1 if a replica does not answer.`,
 		},
 	}
 	r.Bind(cmd)
-	command.BindOutput(cmd, &output)
+	command.BindOutput(cmd, &output, wideOutput)
 	return cmd
 }
+
+// wideOutput is a table with a column for each type.
+const wideOutput = "wide"
 
 // askStatus asks all replicas. It fails if none answers; what is missing of others the report says.
 func askStatus(ctx context.Context, r *remote.Remote) (statusReport, error) {
@@ -124,29 +129,9 @@ func (s *statusReport) incomplete() error {
 	return nil
 }
 
-func printStatus(out *terminal.Writer, report statusReport) {
+func printStatus(out *terminal.Writer, report statusReport, wide bool) {
 	types := shownTypes(report.Proxies)
-	t := terminal.Table{Header: []string{"PROXY", "TYPE", "MTLS"}}
-	for _, typ := range types {
-		t.Header = append(t.Header, strings.ToUpper(typ.String()))
-	}
-	t.Header = append(t.Header, "CONFIG")
-	replicas := len(report.Replicas) > 1
-	if replicas {
-		t.Header = append(t.Header, "REPLICA")
-	}
-	for _, p := range report.Proxies {
-		row := []terminal.Cell{{Text: p.ProxyID}, {Text: p.ProxyType}, mutualTLSCell(p.MutualTLS)}
-		for _, typ := range types {
-			row = append(row, stateCell(p.Resources[typ.URL()], p.Pending))
-		}
-		row = append(row, terminal.Cell{Text: terminal.Bytes(int64(p.ConfigBytes))})
-		if replicas {
-			row = append(row, terminal.Cell{Text: p.Replica})
-		}
-		t.Rows = append(t.Rows, row)
-	}
-	out.Table(t)
+	out.Table(proxyTable(report, types, wide))
 	for _, r := range report.Replicas {
 		if r.Error != "" {
 			out.Paragraph("", terminal.Bad, fmt.Sprintf("replica %s: %s", r.Name, r.Error))
@@ -173,22 +158,131 @@ func printStatus(out *terminal.Writer, report statusReport) {
 	}
 }
 
+// proxyTable has a row for each proxy. If it is wide, each type has a column.
+func proxyTable(report statusReport, types []resource.Type, wide bool) terminal.Table {
+	header := []string{"PROXY", "TYPE", "MTLS"}
+	if !wide {
+		header = append(header, "SYNC")
+	}
+	for _, typ := range types {
+		if wide {
+			header = append(header, strings.ToUpper(typ.String()))
+		}
+	}
+	header = append(header, "CONFIG")
+	replicas, same := len(report.Replicas) > 1, ""
+	if replicas {
+		header = append(header, "REPLICA")
+	}
+	if !wide {
+		same = sameBeginning(report.Replicas)
+	}
+	t := terminal.Table{Header: header}
+	for _, p := range report.Proxies {
+		row := []terminal.Cell{{Text: p.ProxyID}, {Text: p.ProxyType}, mutualTLSCell(p.MutualTLS)}
+		if !wide {
+			row = append(row, syncCell(p, types))
+		}
+		for _, typ := range types {
+			if wide {
+				row = append(row, stateCell(p.stateOf(typ)))
+			}
+		}
+		row = append(row, terminal.Cell{Text: terminal.Bytes(int64(p.ConfigBytes))})
+		if replicas {
+			row = append(row, terminal.Cell{Text: withoutBeginning(p.Replica, same)})
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// withoutBeginning returns a name with an ellipsis for what all begin with.
+func withoutBeginning(name, same string) string {
+	if same == "" {
+		return name
+	}
+	return "…" + strings.TrimPrefix(name, same)
+}
+
+// sameBeginning returns what the names of all replicas begin with, up to the last dash, if they are
+// Pods of one ReplicaSet ("istiod-7c9d8f6b5-").
+func sameBeginning(replicas []replicaLine) string {
+	if len(replicas) == 0 {
+		return ""
+	}
+	same := replicas[0].Name
+	for _, r := range replicas {
+		for !strings.HasPrefix(r.Name, same) {
+			same = same[:len(same)-1]
+		}
+	}
+	if strings.Count(same, "-") < 2 {
+		return ""
+	}
+	return same[:strings.LastIndex(same, "-")+1]
+}
+
 // shownTypes returns the types that every proxy has, and those that at least one proxy has
 // subscribed to: LEDS, VHDS, secrets.
 func shownTypes(proxies []proxyLine) (types []resource.Type) {
 	for typ := range resource.NumTypes {
-		switch typ {
-		case resource.Cluster, resource.Endpoint, resource.Listener, resource.Route:
+		if isOfAll(typ) || slices.ContainsFunc(proxies, func(p proxyLine) bool { return p.asksFor(typ) }) {
 			types = append(types, typ)
-		default:
-			if slices.ContainsFunc(
-				proxies, func(p proxyLine) bool { return p.Resources[typ.URL()].Type != "" },
-			) {
-				types = append(types, typ)
-			}
 		}
 	}
 	return types
+}
+
+// isOfAll reports whether every proxy asks for a type sooner or later.
+func isOfAll(typ resource.Type) bool {
+	switch typ {
+	case resource.Cluster, resource.Endpoint, resource.Listener, resource.Route:
+		return true
+	default:
+		return false
+	}
+}
+
+// asksFor reports whether the proxy has subscribed to a type.
+func (p *proxyLine) asksFor(typ resource.Type) bool { return p.Resources[typ.URL()].Type != "" }
+
+// stateOf returns how a proxy stands in a type.
+func (p *proxyLine) stateOf(typ resource.Type) page.SyncState {
+	state := cmp.Or(p.Resources[typ.URL()].State, page.NotSent)
+	if p.Pending && state == page.Synced {
+		return page.Stale
+	}
+	return state
+}
+
+// syncCell says in one word how a proxy stands, or which types are not in sync: "NACK: VHDS". Types
+// that it has not asked for count where every proxy has them.
+func syncCell(p proxyLine, types []resource.Type) terminal.Cell {
+	names, all := map[page.SyncState][]string{}, 0
+	for _, typ := range types {
+		if isOfAll(typ) || p.asksFor(typ) {
+			names[p.stateOf(typ)] = append(names[p.stateOf(typ)], strings.ToUpper(typ.String()))
+			all++
+		}
+	}
+	cell := stateCell(page.Synced)
+	var parts []string
+	for _, state := range []page.SyncState{page.Nack, page.Stale, page.NotSent} { // the worst first
+		if len(names[state]) == all {
+			return stateCell(state)
+		}
+		if len(names[state]) > 0 {
+			if parts == nil {
+				cell = stateCell(state)
+			}
+			parts = append(parts, string(state)+": "+strings.Join(names[state], ", "))
+		}
+	}
+	if parts != nil {
+		cell.Text = strings.Join(parts, "; ")
+	}
+	return cell
 }
 
 // refusal returns a proxy's NACK message and what is withheld from it, or "" if it refused nothing.
@@ -210,14 +304,7 @@ func mutualTLSCell(m page.MutualTLS) terminal.Cell {
 	return terminal.Cell{Text: cmp.Or(string(m), "-"), Style: style}
 }
 
-func stateCell(s page.TypeStatus, pending bool) terminal.Cell {
-	state := s.State
-	if state == "" {
-		state = page.NotSent
-	}
-	if pending && state == page.Synced {
-		state = page.Stale
-	}
+func stateCell(state page.SyncState) terminal.Cell {
 	style := map[page.SyncState]terminal.Style{
 		page.Synced: terminal.Good, page.Stale: terminal.Warn, page.Nack: terminal.Bad,
 		page.NotSent: terminal.Faint,

@@ -7,10 +7,11 @@ import (
 )
 
 // gap is the space between columns; narrowest is the least width of a column when the window is
-// too small for all.
+// too small for all, and narrowestProse that of a column of prose.
 const (
-	gap       = 2
-	narrowest = 6
+	gap            = 2
+	narrowest      = 6
+	narrowestProse = 20
 )
 
 // Cell is one field of a table.
@@ -26,7 +27,20 @@ type Cell struct {
 type Table struct {
 	Header []string
 	Rows   [][]Cell
+	// Prose is which columns are broken between words in a window that is too narrow. Then no
+	// column is cut.
+	Prose Prose
 }
+
+// Prose is which columns of a table have texts of several words.
+type Prose uint8
+
+// The columns that have them.
+const (
+	NoProse    Prose = iota
+	LastColumn       // sentences, beside names or commands
+	AllColumns
+)
 
 // Row adds a row of cells without style.
 func (t *Table) Row(texts ...string) {
@@ -46,15 +60,68 @@ func (w *Writer) Table(t Table) {
 	rows := append([][]Cell{header}, t.cleanRows()...)
 	widths := columnWidths(rows)
 	if w.bounded() {
-		if !shrink(widths, w.Width()) {
+		if !shrink(widths, t.leastWidths(rows, widths), w.Width()) {
 			w.paragraphs(t)
 			return
 		}
-		rows = fit(rows, widths)
+		if t.Prose == NoProse {
+			rows = fit(rows, widths)
+		} else {
+			rows = broken(rows, widths)
+		}
 	}
 	for _, row := range rows {
 		w.Line("%s", w.row(row, widths))
 	}
+}
+
+// leastWidths returns how far columns may shrink. No word of prose is cut, and no cell beside it.
+func (t *Table) leastWidths(rows [][]Cell, widths []int) []int {
+	least := slices.Clone(widths)
+	for i := range least {
+		switch {
+		case t.Prose == NoProse:
+			least[i] = narrowest
+		case t.Prose == AllColumns:
+			least[i] = longestWord(rows, i)
+		case i == len(least)-1:
+			least[i] = narrowestProse
+		}
+	}
+	return least
+}
+
+func longestWord(rows [][]Cell, column int) (longest int) {
+	for _, row := range rows {
+		if column < len(row) {
+			for word := range strings.SplitSeq(row[column].Text, " ") {
+				longest = max(longest, utf8.RuneCountInString(word))
+			}
+		}
+	}
+	return longest
+}
+
+// broken returns rows whose cells are not wider than their columns. What is left of a cell stands
+// below, in rows of its own.
+func broken(rows [][]Cell, widths []int) (out [][]Cell) {
+	for _, row := range rows {
+		lines, height := make([][]string, len(row)), 1
+		for i, c := range row {
+			lines[i] = Wrap(c.Text, widths[i])
+			height = max(height, len(lines[i]))
+		}
+		for n := range height {
+			part := make([]Cell, len(row))
+			for i, c := range row {
+				if n < len(lines[i]) {
+					part[i] = Cell{Text: lines[i][n], Style: c.Style}
+				}
+			}
+			out = append(out, part)
+		}
+	}
+	return out
 }
 
 // cleanRows returns the rows with cells of one line each.
@@ -146,17 +213,19 @@ func columnWidths(rows [][]Cell) []int {
 
 // shrink narrows the widest column, one character at a time, until the row fits. It returns false
 // if that takes columns below their least width.
-func shrink(widths []int, window int) bool {
-	if len(widths) == 0 {
-		return true
-	}
+func shrink(widths, least []int, window int) bool {
 	total := gap * (len(widths) - 1)
 	for _, n := range widths {
 		total += n
 	}
 	for ; total > window; total-- {
-		widest := slices.Index(widths, slices.Max(widths))
-		if widths[widest] <= narrowest {
+		widest := -1
+		for i, n := range widths {
+			if n > least[i] && (widest < 0 || n > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
 			return false
 		}
 		widths[widest]--

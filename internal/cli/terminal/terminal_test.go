@@ -168,10 +168,45 @@ func TestNarrowWindowHasParagraphs(t *testing.T) {
 	require.Equal(t, 2, strings.Count(out.String(), "\n"), out.String())
 }
 
+// TestProseIsBrokenBetweenWords, and what stands beside it is whole: it may be a command to copy.
+func TestProseIsBrokenBetweenWords(t *testing.T) {
+	table := Table{Header: []string{"NAME", "OPEN", "WHAT"}, Prose: LastColumn}
+	table.Row("envoy", "lateen dashboard envoy POD.NAMESPACE", "the admin page of a proxy")
+	table.Row("debug", "-", "")
+	var out bytes.Buffer
+	New(&out, at("66")).Table(table)
+	require.Equal(t, `NAME   OPEN                                  WHAT
+envoy  lateen dashboard envoy POD.NAMESPACE  the admin page of a
+                                             proxy
+debug  -
+`, out.String())
+	out.Reset()
+	New(&out, at("64")).Table(table)
+	require.Equal(t, `envoy
+  OPEN lateen dashboard envoy POD.NAMESPACE
+  WHAT the admin page of a proxy
+debug
+  OPEN -  WHAT
+`, out.String())
+}
+
+// TestCellsOfProseAreBroken in each column, and no word is cut.
+func TestCellsOfProseAreBroken(t *testing.T) {
+	table := Table{Header: []string{"", "PUBLISHED", "RATIO"}, Prose: AllColumns}
+	table.Row("memory of a replica", "1,419 to 1,693 MiB", "1/7")
+	var out bytes.Buffer
+	New(&out, at("27")).Table(table)
+	require.Equal(t, `           PUBLISHED  RATIO
+memory of  1,419 to   1/7
+a replica  1,693 MiB
+`, out.String())
+}
+
 func TestShrinkTakesFromTheWidest(t *testing.T) {
 	widths := []int{10, 50, 20}
-	shrink(widths, 60)
+	require.True(t, shrink(widths, []int{6, 6, 6}, 60))
 	require.Equal(t, []int{10, 26, 20}, widths)
+	require.False(t, shrink(widths, []int{10, 26, 20}, 59))
 }
 
 func TestParagraph(t *testing.T) {

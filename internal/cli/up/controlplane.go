@@ -59,8 +59,8 @@ func ControlPlane() *cobra.Command {
 			}
 			changed := make(chan struct{}, 1) // latest-value: the receiver reads the present problems
 			pipeline := app.New(app.Options{
-				Source: inMesh(line), Selected: true, Config: settings, Mesh: model.DefaultMesh(), XDS: xds,
-				Monitoring:    monitoring,
+				Source: inMesh(line), Selected: true, Workers: true, Config: settings, Mesh: model.DefaultMesh(),
+				XDS: xds, Monitoring: monitoring,
 				Authenticator: app.TokenAuthenticator{Lookup: tokens.Account},
 				ProxyDrain:    local.ListenerDrain, Log: log, Version: build.Version, Pods: true,
 				MemoryTight: process.MemoryTight(log),

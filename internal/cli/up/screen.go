@@ -125,10 +125,10 @@ func (m *mesh) table(s *local.Snapshot) {
 	for _, p := range s.Pods {
 		ready := terminal.Cell{Text: "yes", Style: terminal.Good}
 		if !p.Ready {
-			ready = terminal.Cell{Text: string(p.State), Style: terminal.Warn}
+			ready = terminal.Cell{Text: string(p.State), Style: styleOf(p.State)}
 		}
 		t.Rows = append(t.Rows, []terminal.Cell{
-			{Text: p.Namespace}, {Text: p.Name}, ready, {Text: p.Pod.String()}, {Text: processOf(p)},
+			{Text: p.Namespace}, {Text: p.Name}, ready, {Text: addressOf(p)}, {Text: processOf(p)},
 		})
 	}
 	if len(t.Rows) > 0 {
@@ -157,9 +157,29 @@ func (m *mesh) table(s *local.Snapshot) {
 func (m *mesh) unready(s *local.Snapshot) {
 	for _, p := range s.Pods {
 		if !p.Ready {
-			m.out.Paragraph("  ", terminal.Warn, fmt.Sprintf("%s/%s: %s: %s", p.Namespace, p.Name, p.State, p.Why))
+			m.out.Paragraph("  ", styleOf(p.State), fmt.Sprintf("%s/%s: %s: %s", p.Namespace, p.Name, p.State, p.Why))
 		}
 	}
+}
+
+// styleOf returns how the state of a pod that is not ready is shown.
+func styleOf(s local.PodState) terminal.Style {
+	switch s {
+	case local.Completed:
+		return terminal.Good
+	case local.Failed:
+		return terminal.Bad
+	default:
+		return terminal.Warn
+	}
+}
+
+// addressOf returns the address of a pod; one that was not started has none.
+func addressOf(p local.PodStatus) string {
+	if !p.Pod.IsValid() {
+		return "-"
+	}
+	return p.Pod.String()
 }
 
 // processOf returns the PID of a pod's first process, which for a gateway is Envoy.

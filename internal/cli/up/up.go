@@ -290,8 +290,8 @@ func (m *mesh) assemble(r local.Options, settings config.Config) error {
 		return nil
 	}
 	pipeline := app.New(app.Options{
-		Source: inMesh(m.runtime), Selected: true, Config: settings, Mesh: model.DefaultMesh(), XDS: m.xds,
-		Monitoring: m.monitoring,
+		Source: inMesh(m.runtime), Selected: true, Workers: true, Config: settings, Mesh: model.DefaultMesh(),
+		XDS: m.xds, Monitoring: m.monitoring,
 		Authenticator: app.TokenAuthenticator{
 			Lookup: m.tokens.Account,
 		}, ProxyDrain: local.ListenerDrain, Log: m.log, Version: build.Version, Pods: true,

@@ -160,7 +160,7 @@ func (t Table) Terminal() terminal.Table {
 	for i := range header {
 		header[i] = strings.ToUpper(header[i])
 	}
-	out := terminal.Table{Header: header}
+	out := terminal.Table{Header: header, Prose: terminal.AllColumns}
 	for _, r := range rows {
 		if out.Row(r...); r[1] == "" {
 			out.Rows[len(out.Rows)-1] = []terminal.Cell{{Text: r[0], Style: terminal.Bold}}
