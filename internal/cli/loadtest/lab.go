@@ -58,7 +58,8 @@ published size. Each report says its scale and its machine. The labs:
 func (f *labFlags) complete(cmd *cobra.Command) *cobra.Command {
 	flags := cmd.Flags()
 	flags.IntVar(&f.o.Clients, "clients", airline.PublishedClients, "app: how many clients send requests")
-	flags.DurationVar(&f.o.Think, "think", airline.PublishedThink, "app: how long each client waits between two requests")
+	flags.DurationVar(&f.o.Think, "think", airline.PublishedThink, "app: how long each client waits between two "+
+		"requests")
 	command.AtLeast(flags, "clients", &f.o.Clients, 1)
 	command.AtLeast(flags, "think", &f.o.Think, 0)
 	flags.Float64Var(&f.o.Scale, "scale", 0, "the size as a share of the published one, 1 at most (default: the "+
