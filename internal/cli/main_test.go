@@ -22,7 +22,7 @@ func TestMistakesInTheCommandLineAreTold(t *testing.T) {
 		{[]string{"up"}, "DIR is missing: want lateen up DIR"},
 		{[]string{"up", "a", "b"}, `"b" is one argument too many`},
 		{[]string{"serve", "--config-dir", "d", "--kubeconfig", "f"}, "none of the others can be"},
-		{[]string{"status", "-o", "xml"}, `"xml" for "-o, --output" flag: want table, json or yaml`},
+		{[]string{"status", "-o", "xml"}, `"xml" for "-o, --output" flag: want table, wide, json or yaml`},
 		{[]string{"status", "more"}, `"more" is one argument too many: want lateen status`},
 		{[]string{"status", "--monitoring-address", "15014"}, "want HOST:PORT"},
 		{[]string{"up", "a", "--check", "--requests", "0"}, `"0" for "--requests" flag: want 1 or more`},

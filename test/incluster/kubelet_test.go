@@ -150,7 +150,7 @@ func TestToolsFindTheControlPlane(t *testing.T) {
 	eventually(t, func(ct require.TestingT) {
 		out, code := c.tool(t, "status", "--namespace", root)
 		require.Equal(ct, 0, code, out)
-		require.Regexp(ct, `web-0\.default +sidecar +\S+ +SYNCED +SYNCED +SYNCED +SYNCED .* istiod-b\n`, out)
+		require.Regexp(ct, `web-0\.default +sidecar +\S+ +SYNCED .* istiod-b\n`, out)
 	})
 
 	out, code = c.tool(t, "describe", "--namespace", root, "pod", "web-0.default")

@@ -48,7 +48,7 @@ func TestStatusOnATerminalIsColouredAndUnbroken(t *testing.T) {
 	require.Contains(t, coloured, "\x1b[32mSYNCED\x1b[0m")
 	plain := onTerminal(t, []string{"NO_COLOR=1"}, "status", "--monitoring-address", m.monitoring)
 	require.NotContains(t, plain, "\x1b")
-	require.Equal(t, 7*5, strings.Count(plain, "SYNCED"), plain)
+	require.Equal(t, 7, strings.Count(plain, "SYNCED"), plain)
 	for line := range strings.SplitSeq(plain, "\n") {
 		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimRight(line, "\r")), columns, line)
 	}
