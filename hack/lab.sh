@@ -2,7 +2,8 @@
 # Runs one lab with bin/lateen, and writes its report as JSON into a file:
 #
 #   hack/lab.sh NAME FILE             SCALE may be set: the share of the published size; FULL: all of it, and
-#                                   all sidecars of the bookshops as Envoys
+#                                   all sidecars of the bookshops as Envoys;
+#                                   LIMITS: whether the control planes of the bookshops have those of CPU (auto)
 #
 # The lab of gateways counts the updates of a status, which takes an API server (make kube): a test
 # starts it.
@@ -17,6 +18,6 @@ if [ "$name" = gateway ]; then
 		-args -programs="$PWD/bin" -report="$file" ${SCALE:+-scale="$SCALE"} >&2
 else
 	how=()
-	if [ "$name" = bookinfo-20 ]; then how=(--limits auto ${FULL:+--real}); fi
+	if [ "$name" = bookinfo-20 ]; then how=(--limits "${LIMITS:-auto}" ${FULL:+--real}); fi
 	bin/lateen perf lab "$name" ${SCALE:+--scale "$SCALE"} "${how[@]}" -o json >"$file"
 fi

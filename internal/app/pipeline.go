@@ -34,13 +34,12 @@ type Options struct {
 	Source source.Source
 	Config config.Config
 	Mesh   model.MeshConfig // until a ConfigMap says otherwise
-	// MeshConfigMap is the name of the mesh configuration's ConfigMap in the root namespace. Empty
-	// stands for "istio".
+	// MeshConfigMap is the mesh configuration's ConfigMap in the root namespace; empty: "istio".
 	MeshConfigMap string
 	// Selected is set if the source applies the discovery selectors itself.
 	Selected bool
-	// Workers is set if proxies are started with the concurrency of the mesh's defaultConfig.
-	// Where the control plane injects them they are, whether it is set or not.
+	// Workers is set if proxies are started with the concurrency of the mesh's defaultConfig, as
+	// injected ones always are.
 	Workers bool
 	// Pods is set if the source delivers the Pods of the mesh. Then a Gateway that selects none is
 	// warned of.

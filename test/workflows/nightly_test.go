@@ -67,7 +67,9 @@ func newRunner(t *testing.T) *runner {
 	for _, name := range []string{"Makefile", ".gitignore", "internal/perf/lab/lab.go", "test/kube/go.mod"} {
 		r.write(name, read(t, name))
 	}
-	r.write("hack/fetch-envoy.sh", "#!/bin/sh\nmkdir -p .tools && touch .tools/envoy\n")
+	for _, program := range []string{"envoy", "prometheus", "rsyslogd"} {
+		r.write("hack/fetch-"+program+".sh", "#!/bin/sh\nmkdir -p .tools && touch .tools/"+program+"\n")
+	}
 	r.commit("the first version")
 	return r
 }

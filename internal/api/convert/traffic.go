@@ -3,6 +3,7 @@ package convert
 import (
 	"math"
 	"math/big"
+	"slices"
 	"strings"
 	"time"
 
@@ -322,6 +323,7 @@ func (r *reader) outlierDetection(p path, in *networking.OutlierDetection) *mode
 			"consecutiveLocalOriginFailures",
 		), v.GetValue(), "has no effect", "splitExternalLocalOriginErrors: true beside it")
 	}
+	out.ErrorCodes = r.errorCodes(p.dot("outlierDetectionHttpErrorCodes"), in.GetOutlierDetectionHttpErrorCodes())
 	out.MaxEjectionPercent = r.wholePercent(p.dot("maxEjectionPercent"), in.GetMaxEjectionPercent())
 	out.MinHealthPercent = r.wholePercent(p.dot("minHealthPercent"), in.GetMinHealthPercent())
 	out.Interval, out.BaseEjection = orDefault(out.Interval, defaultInterval), orDefault(
@@ -329,6 +331,19 @@ func (r *reader) outlierDetection(p path, in *networking.OutlierDetection) *mode
 	)
 	out.MaxEjectionPercent = orDefault(out.MaxEjectionPercent, defaultMostEjected)
 	return out
+}
+
+// errorCodes reads statuses of responses. A wrong one is left out alone.
+func (r *reader) errorCodes(p path, in []uint32) (codes []uint32) {
+	for i, code := range in {
+		if code < 100 || code > 599 {
+			r.fail(p.at(i), code, "is no status of a response", "a number from 100 to 599")
+			continue
+		}
+		codes = append(codes, code)
+	}
+	slices.Sort(codes)
+	return slices.Compact(codes)
 }
 
 func orDefault[T comparable](v, byDefault T) T {

@@ -144,7 +144,8 @@ func policyFields(message string) (string, bool) {
 		return "interval timeout", true
 	case "OutlierDetection":
 		return "split_external_local_origin_errors consecutive_local_origin_failures consecutive_gateway_errors " +
-			"consecutive_5xx_errors interval base_ejection_time max_ejection_percent min_health_percent", true
+			"consecutive_5xx_errors interval base_ejection_time max_ejection_percent min_health_percent " +
+			"outlier_detection_http_error_codes", true
 	case "ClientTLSSettings":
 		return "mode client_certificate private_key ca_certificates credential_name subject_alt_names sni " +
 			"insecure_skip_verify ca_crl", true

@@ -257,6 +257,8 @@ type OutlierDetection struct {
 	BaseEjection       time.Duration
 	MaxEjectionPercent uint32
 	MinHealthPercent   uint32
+	// ErrorCodes are the statuses that count as errors, sorted, each once; none: all of 500 to 599.
+	ErrorCodes []uint32
 }
 
 // TLSMode says how a connection to a destination is secured.

@@ -16,7 +16,7 @@ type Companion string
 func (p Companion) Command(name, short, example string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: name, Short: short, Example: example, DisableFlagParsing: true,
-		RunE: func(cmd *cobra.Command, args []string) error { return p.exec(append(path(cmd), args...)) },
+		RunE: p.Run,
 	}
 	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		if err := p.exec(append(path(cmd), "--help")); err != nil {
@@ -24,6 +24,11 @@ func (p Companion) Command(name, short, example string) *cobra.Command {
 		}
 	})
 	return cmd
+}
+
+// Run has the companion carry out a command, with these arguments. It returns only on error.
+func (p Companion) Run(cmd *cobra.Command, args []string) error {
+	return p.exec(append(path(cmd), args...))
 }
 
 // path returns the names of a command and those above it, without the program's.

@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -137,10 +138,6 @@ func (f *jmeterFlags) run(cmd *cobra.Command, out, progress *terminal.Writer) (e
 	if err := f.find(cmd.Context()); err != nil {
 		return err
 	}
-	if f.stateDir, err = os.MkdirTemp("", "lateen-jmeter-"); err != nil {
-		return err
-	}
-	f.o.Plan, f.o.Dir = airline.Plan(), f.stateDir
 	if f.results != "" {
 		if f.o.Dir, err = filepath.Abs(f.results); err != nil {
 			return err
@@ -149,15 +146,16 @@ func (f *jmeterFlags) run(cmd *cobra.Command, out, progress *terminal.Writer) (e
 			return err
 		}
 	}
+	if f.stateDir, err = os.MkdirTemp("", "lateen-jmeter-"); err != nil {
+		return err
+	}
+	f.o.Plan, f.o.Dir = airline.Plan(), cmp.Or(f.o.Dir, f.stateDir)
 	files, load, err := f.measure(cmd.Context(), progress)
 	progress.Progress("")
 	if err != nil {
-		return fmt.Errorf("%w (logs are in %s)", err, f.stateDir)
+		return fmt.Errorf("%w (logs of JMeter are in %s, those of the airline in %s)", err, f.o.Dir, f.stateDir)
 	}
-	if err := f.finish(cmd, out, load, files); err != nil {
-		return err
-	}
-	return os.RemoveAll(f.stateDir)
+	return errors.Join(f.finish(cmd, out, load, files), os.RemoveAll(f.stateDir))
 }
 
 // find returns what is missing.

@@ -99,7 +99,9 @@ func (f *labFlags) run(cmd *cobra.Command, name string, out, progress *terminal.
 	if f.o.Envoy, err = command.FindEnvoy(f.envoy); err != nil && (l.NeedsEnvoy || f.envoy != "") {
 		return err
 	}
-	f.o.Tools = labTools()
+	if f.o.Tools, err = labTools(os.Getenv); err != nil {
+		return err
+	}
 	lateen, err := command.FindBeside("lateen")
 	if err != nil {
 		return err
@@ -133,14 +135,19 @@ func (f *labFlags) run(cmd *cobra.Command, name string, out, progress *terminal.
 	return errors.Join(err, printLab(cmd, out, f.output, r))
 }
 
-// labTools finds the programs that a lab may do without.
-func labTools() (t lab.Tools) {
+// labTools finds the programs that a lab may do without: what lacks one is left out, and the report
+// says so. One that a variable names has to be there.
+func labTools(getenv func(string) string) (t lab.Tools, err error) {
 	for name, path := range map[string]*string{
 		"kube": &t.Kube, "prometheus": &t.Prometheus, "promtool": &t.Promtool, "rsyslogd": &t.Rsyslogd,
 	} {
-		*path, _ = command.FindProgram(name, "") // what lacks one is left out, and the report says so
+		found, missing := command.FindProgram(name, "")
+		if missing != nil && getenv("LATEEN_"+strings.ToUpper(name)) != "" {
+			return t, missing
+		}
+		*path = found
 	}
-	return t
+	return t, nil
 }
 
 func printLab(cmd *cobra.Command, out *terminal.Writer, format string, r lab.Report) error {

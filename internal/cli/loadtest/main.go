@@ -31,7 +31,7 @@ func newRoot() *cobra.Command {
 	perf := &cobra.Command{Use: "perf", Short: root.Short, Example: root.Example, Args: cobra.NoArgs}
 	out, progress := terminal.New(os.Stdout, os.Getenv), terminal.New(os.Stderr, os.Getenv)
 	perf.AddCommand(newDataPlane(out, progress), newLab(out, progress), newApp(out, progress),
-		newJMeter(out, progress), newGateway(out, progress), newReport(out))
+		newJMeter(out, progress), newGateway(out, progress), newReport(out), newCompare(out))
 	root.AddCommand(command.EndsItself(perf), command.EndsItself(newServer()), command.EndsItself(newAirline()))
 	command.Fit(root)
 	return root

@@ -1,6 +1,8 @@
 package perf
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -22,7 +24,8 @@ func newPerfCompare(out *terminal.Writer) *cobra.Command {
 		Long: `Compares two reports of lateen perf phase by phase: of two control planes, or of one
 before and after a change. What belongs to changes is told for one change, so that a run may have
 made more of them; the rest of the mesh should be the same, and it is told if it is not. A ratio of
-10 means that A takes ten times what B takes. One file is what a run with --beside-lateen has found.`,
+10 means that A takes ten times what B takes. One file is what a run with --beside-lateen has found.
+Two reports of one lab (lateen perf lab NAME -o json) are compared figure by figure.`,
 		Example: `  lateen perf namespaces --sidecars 1000 --kubeconfig k.yaml \
     --target 127.0.0.1:15010 --monitoring 127.0.0.1:15014 -o json > istiod.json
   lateen perf namespaces --sidecars 1000 -o json > lateen.json
@@ -32,6 +35,12 @@ made more of them; the rest of the mesh should be the same, and it is told if it
 			return []string{"json", "yaml"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if areOfLabs(args) {
+				if cmd.Flags().Changed(results.Flag) {
+					return errors.New("--report keeps no comparison of two labs: want -o json > FILE")
+				}
+				return results.LoadTest.Run(cmd, append(args, "--output", output))
+			}
 			a, b, err := readReports(args)
 			if err != nil {
 				return err
@@ -62,6 +71,20 @@ func oneOrTwoReports(cmd *cobra.Command, args []string) error {
 		return nil // both are in one file
 	}
 	return command.Arguments("A.json", "B.json")(cmd, args)
+}
+
+// areOfLabs reports whether these are files of two labs' reports, which the program for load reads.
+func areOfLabs(paths []string) bool {
+	for _, path := range paths {
+		var r struct {
+			Kind string `json:"kind"`
+		}
+		encoded, err := os.ReadFile(path)
+		if err != nil || json.Unmarshal(encoded, &r) != nil || r.Kind != "lab" {
+			return false
+		}
+	}
+	return len(paths) == 2
 }
 
 // readReports reads the reports of two files, or both reports of one file.

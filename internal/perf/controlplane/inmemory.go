@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"time"
 
 	"github.com/lateen-mesh/lateen/internal/local"
 	"github.com/lateen-mesh/lateen/internal/local/link"
@@ -153,8 +154,11 @@ func (m *InMemory) Metrics(ctx context.Context) (measure.Metrics, error) {
 	return m.scrape().Metrics(ctx)
 }
 
+// patience is how long metrics may take: a child may have a hundredth of a CPU.
+const patience = 5 * time.Minute
+
 func (m *InMemory) scrape() measure.Scrape {
-	return measure.Scrape{URL: "http://" + m.where().Monitoring + "/metrics"}
+	return measure.Scrape{URL: "http://" + m.where().Monitoring + "/metrics", Timeout: patience}
 }
 
 // Usage implements Plane.

@@ -36,7 +36,7 @@ func Find() (Hierarchy, error) {
 	if err != nil {
 		return Hierarchy{}, err
 	}
-	probe, err := h.New("lateen-probe-"+strconv.Itoa(os.Getpid()), 1000)
+	probe, err := h.New("lateen-probe", 1000)
 	if err != nil {
 		return Hierarchy{}, err
 	}
@@ -73,9 +73,8 @@ func parseMounts(text string) (Hierarchy, error) {
 	return found[0], nil
 }
 
-// New makes a group that may use so many thousandths of a CPU.
+// New makes a group that may use so many thousandths of a CPU. Its name begins with a text.
 func (h Hierarchy) New(name string, milli int) (*Group, error) {
-	g := &Group{filepath.Join(h.root, name), h.v2}
 	refused := func(err error) error {
 		return fmt.Errorf("this process may not limit the CPU of others: %w; want root, and %s writable "+
 			"(in a container: one that is privileged)", err, h.root)
@@ -86,9 +85,11 @@ func (h Hierarchy) New(name string, milli int) (*Group, error) {
 			return nil, refused(err)
 		}
 	}
-	if err := os.Mkdir(g.dir, 0o755); err != nil {
+	dir, err := os.MkdirTemp(h.root, name+"-")
+	if err != nil {
 		return nil, refused(err)
 	}
+	g := &Group{dir, h.v2}
 	if err := g.Set(milli); err != nil {
 		return nil, errors.Join(refused(err), g.Close())
 	}

@@ -1,7 +1,6 @@
 package cpulimit
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,7 +60,7 @@ func TestWritesTheLimitOfBothVersions(t *testing.T) {
 		require.NoError(t, g.Add(4711))
 		c.files["cgroup.procs"] = "4711"
 		for file, want := range c.files {
-			content, err := os.ReadFile(filepath.Join(h.root, "group", file))
+			content, err := os.ReadFile(filepath.Join(g.dir, file))
 			require.NoError(t, err)
 			require.Equal(t, want, string(content))
 		}
@@ -69,8 +68,8 @@ func TestWritesTheLimitOfBothVersions(t *testing.T) {
 		waited, err := g.Throttled()
 		require.NoError(t, err)
 		require.Equal(t, c.waited, waited)
-		_, err = h.New("group", 10)
-		require.ErrorContains(t, err, "may not limit the CPU of others") // the name is taken
+		_, err = Hierarchy{filepath.Join(h.root, "missing"), false}.New("group", 10)
+		require.ErrorContains(t, err, "may not limit the CPU of others")
 		require.NoError(t, os.RemoveAll(g.dir))
 		require.NoError(t, g.Close(), "it is gone already")
 	}
@@ -82,9 +81,9 @@ func TestHoldsAProcess(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	g, err := h.New(fmt.Sprintf("lateen-test-%d", os.Getpid()), 100)
+	g, err := h.New("lateen-test", 100)
 	require.NoError(t, err)
-	spinning := exec.Command("sh", "-c", "while :; do :; done")
+	spinning := exec.Command("sh", "-c", "while kill -0 $PPID; do :; done") // until the test's process has ended
 	require.NoError(t, spinning.Start())
 	defer func() {
 		require.NoError(t, spinning.Process.Kill())

@@ -140,14 +140,23 @@ func FreeAddresses(n int) (all []netip.AddrPort, err error) {
 	return all, nil
 }
 
+// Dial reports whether something listens at an address.
+func Dial(ctx context.Context, address netip.AddrPort) error {
+	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address.String())
+	if err != nil {
+		return err
+	}
+	return c.Close()
+}
+
 // Await returns when something listens at an address, or the context has ended.
 func Await(ctx context.Context, address netip.AddrPort) error {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for {
-		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address.String())
+		err := Dial(ctx, address)
 		if err == nil {
-			return c.Close()
+			return nil
 		}
 		select {
 		case <-ctx.Done():

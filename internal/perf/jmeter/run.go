@@ -38,6 +38,10 @@ type Options struct {
 // waitDelay is how long is waited for the output of a process that was ended.
 const waitDelay = 10 * time.Second
 
+// probeTimeout is how long a JMeter may take for nothing, and overtime how long beyond the
+// duration.
+const probeTimeout, overtime = 2 * time.Minute, 2 * time.Minute
+
 // versionLine is in the log of each JMeter.
 var versionLine = regexp.MustCompile(`(?m)JMeter: Version (\S+)`)
 
@@ -47,6 +51,8 @@ func (o Options) Probe(ctx context.Context) (version string, err error) {
 	if err := os.WriteFile(o.planFile(), o.Plan, 0o644); err != nil {
 		return "", err
 	}
+	ctx, end := o.within(ctx, probeTimeout)
+	defer end()
 	if err := o.run(ctx, "probe", "-Jsessions=0", "-Jthreads=1", "-Jduration=1"); err != nil {
 		return "", err
 	}
@@ -71,6 +77,8 @@ func (o Options) Run(ctx context.Context) (files []string, err error) {
 	if err := os.WriteFile(o.planFile(), o.Plan, 0o644); err != nil {
 		return nil, err
 	}
+	ctx, end := o.within(ctx, o.Duration+overtime)
+	defer end()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var running sync.WaitGroup
@@ -85,6 +93,11 @@ func (o Options) Run(ctx context.Context) (files []string, err error) {
 	}
 	running.Wait()
 	return files, context.Cause(ctx)
+}
+
+// within bounds how long JMeters may take.
+func (o Options) within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("JMeter (%s) has not ended within %v", o.Program, limit))
 }
 
 // properties are those of the plan for the process number n.

@@ -120,7 +120,7 @@ func runApp(ctx context.Context, r *run) error {
 	return ctx.Err()
 }
 
-func percentOf(t, other throughput) float64 { return 100 * t.rate() / max(other.rate(), 1e-9) }
+func percentOf(t, other throughput) float64 { return 100 * (t.rate() / max(other.rate(), 1e-9)) }
 
 // runAirline starts a system, sends it the loads one after the other, and ends it.
 func (r *run) runAirline(ctx context.Context, s airlineSystem, loads []airline.Load) (

@@ -61,19 +61,24 @@ func (c handChain) start(ctx context.Context, r *run, p *processes) error {
 		if err := config.Write(file); err != nil {
 			return err
 		}
-		err := p.start(r.Envoy, "--config-path", file, "--concurrency", "1", "--disable-hot-restart", "--log-level",
-			"warning")
+		err := p.start(name, r.Envoy, "--config-path", file, "--concurrency", "1", "--disable-hot-restart",
+			"--log-level", "warning")
+		if err != nil {
+			return err
+		}
+		err = p.await(ctx, r, func(ctx context.Context) error { return listens(ctx, config.Listeners) })
 		if err != nil {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.Patience)
-	defer cancel()
-	for _, config := range configs {
-		for _, l := range config.Listeners {
-			if err := handwritten.Await(ctx, l.At); err != nil {
-				return err
-			}
+	return nil
+}
+
+// listens reports whether an Envoy listens everywhere.
+func listens(ctx context.Context, all []handwritten.Listener) error {
+	for _, l := range all {
+		if err := handwritten.Dial(ctx, l.At); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -2,13 +2,11 @@ package lab
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 
@@ -21,25 +19,30 @@ import (
 func (r *run) stateOf(name string) (string, error) { return os.MkdirTemp(r.StateDir, name+"-") }
 
 // processes are those of a system without Kubernetes.
-type processes struct{ all []*exec.Cmd }
-
-func (p *processes) start(argv ...string) error {
-	c := exec.Command(argv[0], argv[1:]...)
-	c.SysProcAttr = attributes()
-	if err := c.Start(); err != nil {
-		return err
-	}
-	p.all = append(p.all, c)
-	return nil
+type processes struct {
+	state string // the directory of their logs
+	all   []*daemon
 }
 
-// stop kills them.
-func (p *processes) stop() (err error) {
-	for _, c := range p.all {
-		err = errors.Join(err, c.Process.Kill())
-		_ = c.Wait() // it was killed
+func (p *processes) start(name string, argv ...string) error {
+	d, err := startDaemon(p.state, name, argv...)
+	if err == nil {
+		p.all = append(p.all, d)
 	}
 	return err
+}
+
+// await waits until the last one that was started does something.
+func (p *processes) await(ctx context.Context, r *run, does func(context.Context) error) error {
+	return p.all[len(p.all)-1].await(ctx, r.Patience, does)
+}
+
+// stop ends them.
+func (p *processes) stop() error {
+	for _, d := range p.all {
+		d.stop()
+	}
+	return nil
 }
 
 // airlineService says where a service listens, and where it calls others.
@@ -49,32 +52,33 @@ type airlineService struct {
 }
 
 // services starts the services of the airline as plain processes, and returns when they answer.
-func (p *processes) services(ctx context.Context, r *run, state string, all map[string]airlineService) error {
+func (p *processes) services(ctx context.Context, r *run, all map[string]airlineService) error {
 	for _, name := range airline.Services() {
-		s, data := all[name], filepath.Join(state, name)
+		s, data := all[name], filepath.Join(p.state, name)
 		if err := os.MkdirAll(data, 0o755); err != nil {
 			return err
 		}
-		err := p.start(r.Self, "airline", "--service", name, "--address", s.at.Addr().String(), "--port",
-			strconv.Itoa(int(s.at.Port())), "--data", data, "--customer", s.customer, "--flight", s.flight, "--proxy=")
+		err := p.start("service-"+name, r.Self, "airline", "--service", name, "--address", s.at.Addr().String(),
+			"--port", strconv.Itoa(int(s.at.Port())), "--data", data, "--customer", s.customer, "--flight", s.flight,
+			"--proxy=")
+		if err != nil {
+			return err
+		}
+		err = p.await(ctx, r, func(ctx context.Context) error {
+			return get(ctx, http.DefaultClient, urlOf(s.at)+"/health")
+		})
 		if err != nil {
 			return err
 		}
 	}
-	ready, names := 0, airline.Services()
-	return r.await(ctx, "starting the services", len(names), func() int {
-		for ready < len(names) && get(ctx, http.DefaultClient, urlOf(all[names[ready]].at)+"/health") == nil {
-			ready++
-		}
-		return ready
-	})
+	return nil
 }
 
 func urlOf(at netip.AddrPort) string { return "http://" + at.String() }
 
 // bareSystem starts the services as processes that call each other directly.
 func bareSystem(ctx context.Context, r *run, state string) (map[string]string, func() error, error) {
-	p, urls := &processes{}, map[string]string{}
+	p, urls := &processes{state: state}, map[string]string{}
 	free, err := handwritten.FreeAddresses(len(airline.Services()))
 	if err != nil {
 		return nil, p.stop, err
@@ -86,20 +90,20 @@ func bareSystem(ctx context.Context, r *run, state string) (map[string]string, f
 	for i, name := range airline.Services() {
 		all[name] = airlineService{free[i], urls[airline.Customer], urls[airline.Flight]}
 	}
-	return urls, p.stop, p.services(ctx, r, state, all)
+	return urls, p.stop, p.services(ctx, r, all)
 }
 
 // byHand returns how to start the services behind Envoys whose configuration is written by hand: a
 // gateway that routes by paths, and one at each service, by which requests come and go.
 func byHand(mutualTLS bool) func(context.Context, *run, string) (map[string]string, func() error, error) {
 	return func(ctx context.Context, r *run, state string) (map[string]string, func() error, error) {
-		p, urls := &processes{}, map[string]string{}
+		p, urls := &processes{state: state}, map[string]string{}
 		chain, err := newHandChain(state, mutualTLS)
 		if err == nil {
 			err = chain.start(ctx, r, p)
 		}
 		if err == nil {
-			err = p.services(ctx, r, state, chain.services())
+			err = p.services(ctx, r, chain.services())
 		}
 		for _, name := range airline.Services() {
 			urls[name] = urlOf(chain.gateway)

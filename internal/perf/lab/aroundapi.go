@@ -164,7 +164,7 @@ func (m *apiMeasurement) watched(ctx context.Context) (err error) {
 	m.Progress("starting the control plane", 0, 0)
 	at := m.Cluster
 	at.Kubeconfig = m.kube.kubeconfig()
-	command, target, err := at.command()
+	command, target, err := at.command(load.Prefix + "000")
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 // blockProxies is how many proxies have their metrics in a block, and blockTime of how long it is,
 // as Prometheus makes them.
 const (
-	blockProxies = 2
+	blockProxies = 1
 	blockTime    = 2 * time.Hour
 )
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
@@ -31,7 +30,7 @@ func bookinfoLab() Lab {
 			"a second control plane starts, to which nobody connects; details gets four more ports in each namespace",
 			"half of the proxies connect anew, to the second control plane; details gets four more ports",
 		},
-		Scale:  1,
+		Scale: 1, Limited: true,
 		tables: bookinfoTables,
 		run:    runBookinfo,
 	}
@@ -81,7 +80,7 @@ const (
 func (b *bookinfo) start(ctx context.Context, mesh []source.Change, milli int) (*replica, error) {
 	plane := b.plane()
 	if b.groups != nil {
-		group, err := b.groups.New(fmt.Sprintf("lateen-lab-%d-%d", os.Getpid(), len(b.cpu)), milli)
+		group, err := b.groups.New("lateen-lab", milli)
 		if err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -35,7 +36,7 @@ func (r *run) checkRoomForEnvoys(pods int) error {
 	free := measure.ThisRoom().Memory
 	if need := int64(pods) * memoryOfEnvoy; free > 0 && need > free {
 		return fmt.Errorf("%d Envoys take some %d MiB of memory, and %d MiB are free; want a --scale of %.2g or less",
-			pods, need>>20, free>>20, r.Scale*float64(free)/float64(need))
+			pods, need>>20, free>>20, math.Floor(100*r.Scale*float64(free)/float64(need))/100)
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ func (r *run) countAttached(ctx context.Context) error {
 			return err
 		}
 	}
-	command, target, err := r.Cluster.command()
+	command, target, err := r.Cluster.command(attachedNamespace)
 	if err != nil {
 		return err
 	}
@@ -91,8 +91,8 @@ func (r *run) countAttached(ctx context.Context) error {
 }
 
 // command returns the command of a Lateen that writes the statuses of the cluster, and where that
-// serves xDS.
-func (c Cluster) command() (command []string, target string, err error) {
+// serves xDS. The namespace exists, and gets what Lateen writes.
+func (c Cluster) command(namespace string) (command []string, target string, err error) {
 	var addresses [2]string
 	for i := range addresses {
 		port, err := freePort()
@@ -102,7 +102,7 @@ func (c Cluster) command() (command []string, target string, err error) {
 		addresses[i] = net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port)))
 	}
 	return slices.Concat(c.Serve, []string{
-		"--kubeconfig", c.Kubeconfig, "--write", "--namespace", attachedNamespace,
+		"--kubeconfig", c.Kubeconfig, "--write", "--namespace", namespace,
 		"--xds-address", addresses[0], "--monitoring-address", addresses[1],
 	}), addresses[0], nil
 }

@@ -63,7 +63,7 @@ func TestRoutesAttachInACluster(t *testing.T) {
 	api.InstallIstioCRDs(t)
 	api.InstallGatewayAPICRDs(t)
 	here := Cluster{Kubeconfig: api.Kubeconfig(), Serve: []string{lateen, "serve", "--log-level", "warn"}}
-	command, target, err := here.command()
+	command, target, err := here.command(attachedNamespace)
 	require.NoError(t, err)
 	here.Run, here.Target = strings.Join(command, " "), target
 	r := &run{

@@ -21,6 +21,8 @@ type Lab struct {
 	// Sidecars is how many simulated sidecars the largest of the published meshes has; 0 for a lab
 	// without, or with few.
 	Sidecars int
+	// Limited is set if Options.Limits and Options.Real mean something.
+	Limited bool
 	// NeedsEnvoy is set if nothing can be measured without an Envoy.
 	NeedsEnvoy bool
 

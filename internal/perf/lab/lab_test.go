@@ -189,7 +189,7 @@ func TestBookinfoReachesEverySidecar(t *testing.T) {
 }
 
 func TestBookinfoWithRealEnvoysAlone(t *testing.T) {
-	tables := tiny(t, "bookinfo-20", func(o *Options) { o.Real, o.Limits = true, LimitsIfAllowed })
+	tables := tiny(t, "bookinfo-20", func(o *Options) { o.Real = true })
 	require.Equal(t, []float64{6}, ours(t, tables[1], "Envoys"), "one shop")
 	require.Equal(t, []float64{1}, ours(t, tables[1], "namespaces with the new ports"))
 	require.Equal(t, []float64{0}, ours(t, tables[1], "refused updates"))

@@ -12,6 +12,10 @@ import (
 func Page(reports []Report, istiod *BesideIstiod) string {
 	var b strings.Builder
 	b.WriteString(pageBegin)
+	if istiod != nil {
+		b.WriteString("\nistiod itself, on the machine of these figures, [stands " +
+			"below](#istiod-on-the-same-machine).\n")
+	}
 	latest := map[string]Report{}
 	for _, r := range reports {
 		latest[r.Lab] = r
@@ -53,8 +57,7 @@ const pageBegin = `# The published tests, beside Lateen
 Each table of the documents that Lateen is held against, with Lateen's figure beside the published
 one, the ratio of both, and where they are of a mesh of sidecars what each of these takes. Published
 figures are of other machines and, mostly, larger meshes: compare shapes, not digits.
-istiod itself, on the machine of these figures, [stands below](#istiod-on-the-same-machine) where it
-was built (make istiod). "make seeds" measures all again
+[Performance](performance.md) has istiod and Lateen on one machine. "make seeds" measures all again
 (about 15 minutes) and writes this page; "lateen perf lab NAME" runs one
 ([guide](guides/measure.md#published-tests)).
 `

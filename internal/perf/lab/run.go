@@ -94,6 +94,9 @@ func (l Lab) Run(ctx context.Context, o Options) (Report, error) {
 	if err == nil && l.NeedsEnvoy && o.Envoy == "" {
 		err = fmt.Errorf("lab %s needs an Envoy: make envoy puts one into .tools, or name one with --envoy", l.Name)
 	}
+	if err == nil && !l.Limited && (o.Limits == WithLimits || o.Real) {
+		err = fmt.Errorf("lab %s has neither limits of CPU nor sidecars that may be Envoys: want bookinfo-20", l.Name)
+	}
 	if err == nil {
 		err = l.checkRoom(o.Scale)
 	}
@@ -157,7 +160,9 @@ func (r *run) scaled(published, least int) int {
 }
 
 func (r *run) note(format string, args ...any) {
-	r.notes = append(r.notes, fmt.Sprintf(format, args...))
+	if text := fmt.Sprintf(format, args...); !slices.Contains(r.notes, text) {
+		r.notes = append(r.notes, text)
+	}
 }
 
 // plane returns a control plane that is not started yet, with settings in addition to this

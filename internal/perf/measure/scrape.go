@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,9 +21,10 @@ type Scrape struct {
 	URL string
 	// Client makes the request. nil means http.DefaultClient.
 	Client *http.Client
+	// Timeout bounds one request; 0: 30 s. A control plane under load answers late.
+	Timeout time.Duration
 }
 
-// scrapeTimeout bounds one request. A control plane under load answers late.
 const scrapeTimeout = 30 * time.Second
 
 // Metrics are a process's metrics at one time, by name.
@@ -30,7 +32,7 @@ type Metrics map[string]*dto.MetricFamily
 
 // Metrics reads the metrics.
 func (s Scrape) Metrics(ctx context.Context) (Metrics, error) {
-	ctx, cancel := context.WithTimeout(ctx, scrapeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(s.Timeout, scrapeTimeout))
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL, nil)
 	if err != nil {

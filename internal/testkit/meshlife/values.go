@@ -237,6 +237,9 @@ func drawPortPolicy(t *rapid.T) *model.TrafficPolicy {
 	}
 	if rarely(t, 3, "outlier") {
 		p.Outlier = &model.OutlierDetection{Interval: one(t, "interval", time.Second, time.Minute)}
+		if rapid.Bool().Draw(t, "error codes") {
+			p.Outlier.ErrorCodes = []uint32{429, 503}
+		}
 	}
 	switch rapid.IntRange(0, 15).Draw(t, "TLS") {
 	case 0:

@@ -129,6 +129,7 @@ func drawOutlier(t *rapid.T) model.OutlierDetection {
 		BaseEjection:       drawDuration(t),
 		MaxEjectionPercent: rapid.Uint32Range(0, 200).Draw(t, "ejection"),
 		MinHealthPercent:   rapid.Uint32Range(0, 200).Draw(t, "health"),
+		ErrorCodes:         rapid.SliceOfN(rapid.Uint32Range(100, 599), 0, 3).Draw(t, "codes"),
 	}
 }
 

@@ -1,7 +1,14 @@
 package cluster
 
 import (
+	"strconv"
+	"strings"
+
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	commonmatcherv3 "github.com/envoyproxy/go-control-plane/envoy/config/common/matcher/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -49,6 +56,25 @@ func (b *builder) outlier(o *model.OutlierDetection) {
 		}
 	}
 	b.cluster.OutlierDetection = d
+	if len(o.ErrorCodes) > 0 {
+		b.http().OutlierDetection = &httpv3.HttpProtocolOptions_OutlierDetection{ErrorMatcher: statuses(o.ErrorCodes)}
+	}
+}
+
+// statuses matches responses with one of these statuses.
+func statuses(codes []uint32) *commonmatcherv3.MatchPredicate {
+	texts := make([]string, len(codes))
+	for i, code := range codes {
+		texts[i] = strconv.Itoa(int(code))
+	}
+	status := &routev3.HeaderMatcher{Name: ":status", HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{
+		StringMatch: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{
+			SafeRegex: &matcherv3.RegexMatcher{Regex: strings.Join(texts, "|")},
+		}},
+	}}
+	return &commonmatcherv3.MatchPredicate{Rule: &commonmatcherv3.MatchPredicate_HttpResponseHeadersMatch{
+		HttpResponseHeadersMatch: &commonmatcherv3.HttpHeadersMatch{Headers: []*routev3.HeaderMatcher{status}},
+	}}
 }
 
 // consecutive is a number of failures and whether they eject: 0 switches the detection off.
