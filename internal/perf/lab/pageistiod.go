@@ -2,6 +2,7 @@ package lab
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lateen-mesh/lateen/internal/perf"
@@ -51,7 +52,10 @@ func (b BesideIstiod) markdown() string {
 func (b BesideIstiod) row(r perf.Ratio) string {
 	unit := map[string]Unit{"s": Seconds, "B": Bytes}[r.Unit]
 	each := func(v float64) string {
-		if unit == "" || b.Sidecars == 0 || strings.HasPrefix(r.Name, "p") || r.Name == "time" {
+		divided := slices.ContainsFunc([]string{"CPU", "bytes", "memory"}, func(cost string) bool {
+			return strings.HasPrefix(r.Name, cost) // not times, nor what is one for all
+		})
+		if b.Sidecars == 0 || !divided {
 			return none
 		}
 		if v /= float64(b.Sidecars); unit == Bytes {
