@@ -76,6 +76,15 @@ func (p *processes) services(ctx context.Context, r *run, all map[string]airline
 
 func urlOf(at netip.AddrPort) string { return "http://" + at.String() }
 
+// behindGateway returns where each service is called if one gateway leads to all.
+func behindGateway(gateway string) map[string]string {
+	urls := map[string]string{}
+	for _, name := range airline.Services() {
+		urls[name] = gateway
+	}
+	return urls
+}
+
 // bareSystem starts the services as processes that call each other directly.
 func bareSystem(ctx context.Context, r *run, state string) (map[string]string, func() error, error) {
 	p, urls := &processes{state: state}, map[string]string{}
@@ -97,7 +106,7 @@ func bareSystem(ctx context.Context, r *run, state string) (map[string]string, f
 // gateway that routes by paths, and one at each service, by which requests come and go.
 func byHand(mutualTLS bool) func(context.Context, *run, string) (map[string]string, func() error, error) {
 	return func(ctx context.Context, r *run, state string) (map[string]string, func() error, error) {
-		p, urls := &processes{state: state}, map[string]string{}
+		p := &processes{state: state}
 		chain, err := newHandChain(state, mutualTLS)
 		if err == nil {
 			err = chain.start(ctx, r, p)
@@ -105,10 +114,7 @@ func byHand(mutualTLS bool) func(context.Context, *run, string) (map[string]stri
 		if err == nil {
 			err = p.services(ctx, r, chain.services())
 		}
-		for _, name := range airline.Services() {
-			urls[name] = urlOf(chain.gateway)
-		}
-		return urls, p.stop, err
+		return behindGateway(urlOf(chain.gateway)), p.stop, err
 	}
 }
 
@@ -122,11 +128,7 @@ func inMesh(metrics bool) func(context.Context, *run, string) (map[string]string
 		for _, problem := range mesh.Problems() {
 			r.note("%s", problem)
 		}
-		urls := map[string]string{}
-		for _, name := range airline.Services() {
-			urls[name] = "http://" + mesh.Gateway()
-		}
-		return urls, mesh.Stop, nil
+		return behindGateway("http://" + mesh.Gateway()), mesh.Stop, nil
 	}
 }
 

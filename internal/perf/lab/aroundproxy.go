@@ -67,7 +67,7 @@ func (r *run) measureProxy(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, other.stop()) }()
+	defer other.stop()
 	alone := 0.0
 	for i, s := range proxySteps() {
 		r.Progress(s.name, i, len(proxySteps()))
@@ -118,7 +118,7 @@ func (r *run) proxyStep(ctx context.Context, s proxyStep) (figures []float64, er
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, e.stop()) }()
+	defer e.stop()
 	if s.requests {
 		if err := e.sendToServices(ctx, services); err != nil {
 			return nil, err
@@ -133,7 +133,7 @@ func (r *run) proxyAlone(ctx context.Context) (figures []float64, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, e.stop()) }()
+	defer e.stop()
 	return e.memory(ctx, 0)
 }
 

@@ -89,7 +89,7 @@ func (b *bookinfo) envoys(ctx context.Context) (err error) {
 	all, err := b.startEnvoys(ctx, pods)
 	defer func() {
 		for _, e := range all {
-			err = errors.Join(err, e.stop())
+			e.stop()
 		}
 	}()
 	if err != nil {
@@ -160,7 +160,7 @@ func (b *bookinfo) portsToEnvoys(ctx context.Context, all []*envoy) error {
 // cpuOf returns what Envoys have taken of the CPU since they began.
 func cpuOf(ctx context.Context, all []*envoy) (sum time.Duration, err error) {
 	for _, e := range all {
-		u, err := measure.PID(e.cmd.Process.Pid).Usage(ctx)
+		u, err := e.pid().Usage(ctx)
 		if err != nil {
 			return 0, err
 		}

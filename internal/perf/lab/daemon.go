@@ -22,16 +22,20 @@ type daemon struct {
 
 // startDaemon starts a program. Its output goes to a file in a directory.
 func startDaemon(dir, name string, argv ...string) (*daemon, error) {
-	d := &daemon{
-		name: name, log: filepath.Join(dir, name+".log"), cmd: exec.Command(argv[0], argv[1:]...),
-		ended: make(chan struct{}),
-	}
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Dir, cmd.SysProcAttr = dir, attributes()
+	return startCommand(filepath.Join(dir, name+".log"), name, cmd)
+}
+
+// startCommand starts a program. Its output goes to a file.
+func startCommand(file, name string, cmd *exec.Cmd) (*daemon, error) {
+	d := &daemon{name: name, log: file, cmd: cmd, ended: make(chan struct{})}
 	log, err := os.Create(d.log)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = log.Close() }() // the process has its own descriptor
-	d.cmd.Dir, d.cmd.Stdout, d.cmd.Stderr, d.cmd.SysProcAttr = dir, log, log, attributes()
+	d.cmd.Stdout, d.cmd.Stderr = log, log
 	if err := d.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -137,7 +137,7 @@ spec:
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.stop()) }()
+	defer e.stop()
 	first, began := resolver.queries.Load(), time.Now()
 	if err := r.pause(ctx, dnsWindow); err != nil {
 		return err

@@ -3,7 +3,6 @@ package lab
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -14,11 +13,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/lateen-mesh/lateen/internal/perf/load"
-	"github.com/lateen-mesh/lateen/internal/perf/measure"
 	"github.com/lateen-mesh/lateen/internal/xds/proxystats"
 )
 
@@ -27,10 +23,8 @@ import (
 // proxy at a second address. The sidecar of any other pod gets the configuration of one to which
 // connections are redirected, without listeners: it opens no port of this machine.
 type envoy struct {
-	cmd   *exec.Cmd
-	ended chan struct{}
+	*daemon
 	admin string // "http://127.0.0.1:41234"
-	log   string // the path
 	// proxy is where it takes HTTP calls, as an HTTP proxy.
 	proxy string
 }
@@ -79,33 +73,29 @@ func (r *run) runEnvoy(ctx context.Context, c envoyConfig) (*envoy, error) {
 	if err := os.WriteFile(base+".json", c.bootstrap, 0o600); err != nil {
 		return nil, err
 	}
-	log, err := os.Create(base + ".log")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = log.Close() }() // Envoy has its own descriptor
 	argv := []string{
 		r.Envoy, "--config-path", base + ".json", "--concurrency", "1", "--disable-hot-restart",
 		"--log-level", "warning", "--component-log-level", "misc:error",
 	}
-	e := &envoy{
-		cmd: exec.Command(argv[0], argv[1:]...), ended: make(chan struct{}), log: base + ".log",
-		admin: fmt.Sprintf("http://127.0.0.1:%d", c.admin),
-		proxy: net.JoinHostPort(outbound(c.pod.Address), strconv.Itoa(httpProxyPort)),
-	}
-	e.cmd.SysProcAttr = attributes()
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.SysProcAttr = attributes()
 	if c.resolver != "" {
-		if e.cmd, err = withResolver(argv, c.resolver); err != nil {
+		var err error
+		if cmd, err = withResolver(argv, c.resolver); err != nil {
 			return nil, err
 		}
 	}
-	e.cmd.Stdout, e.cmd.Stderr = log, log
-	if err := e.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("envoy: %w", err)
+	d, err := startCommand(base+".log", "envoy", cmd)
+	if err != nil {
+		return nil, err
 	}
-	go func() { _ = e.cmd.Wait(); close(e.ended) }()
-	if err := e.awaitReady(ctx, r.Patience); err != nil {
-		return nil, errors.Join(err, e.stop())
+	e := &envoy{
+		daemon: d, admin: fmt.Sprintf("http://127.0.0.1:%d", c.admin),
+		proxy: net.JoinHostPort(outbound(c.pod.Address), strconv.Itoa(httpProxyPort)),
+	}
+	if err := e.await(ctx, r.Patience, e.ready); err != nil {
+		e.stop()
+		return nil, err
 	}
 	return e, nil
 }
@@ -118,25 +108,13 @@ func freePort() (uint16, error) {
 	return netip.MustParseAddrPort(l.Addr().String()).Port(), l.Close()
 }
 
-// awaitReady returns when Envoy has everything that it asked the control plane for.
-func (e *envoy) awaitReady(ctx context.Context, patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	ticker := time.NewTicker(poll)
-	defer ticker.Stop()
-	for {
-		body, err := e.get(ctx, "/ready")
-		if err == nil && strings.HasPrefix(body, "LIVE") {
-			return nil
-		}
-		select {
-		case <-ticker.C:
-		case <-e.ended:
-			return fmt.Errorf("envoy has ended (%s); its log is %s", e.cmd.ProcessState, e.log)
-		case <-ctx.Done():
-			return fmt.Errorf("envoy is not ready: %w; its log is %s", errors.Join(ctx.Err(), err), e.log)
-		}
+// ready reports whether Envoy has everything that it asked the control plane for.
+func (e *envoy) ready(ctx context.Context) error {
+	body, err := e.get(ctx, "/ready")
+	if err == nil && !strings.HasPrefix(body, "LIVE") {
+		err = fmt.Errorf("/ready: %s", strings.TrimSpace(body))
 	}
+	return err
 }
 
 // get returns what Envoy's admin interface answers.
@@ -170,26 +148,6 @@ func (e *envoy) counter(ctx context.Context, filter string) (sum float64, err er
 		}
 	}
 	return sum, err
-}
-
-func (e *envoy) pid() measure.PID { return measure.PID(e.cmd.Process.Pid) }
-
-// stop ends Envoy.
-func (e *envoy) stop() error {
-	err := e.cmd.Process.Signal(syscall.SIGTERM)
-	if errors.Is(err, os.ErrProcessDone) {
-		return nil
-	}
-	timer := time.NewTimer(10 * time.Second)
-	defer timer.Stop()
-	select {
-	case <-e.ended:
-		return nil
-	case <-timer.C:
-		err = errors.Join(err, e.cmd.Process.Kill())
-		<-e.ended
-		return err
-	}
 }
 
 // bootstrap returns the configuration with which an Envoy starts: where the control plane is, and

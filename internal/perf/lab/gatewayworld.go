@@ -154,7 +154,7 @@ func (g *gatewayWorld) close(ctx context.Context) (err error) {
 		g.client.CloseIdleConnections()
 	}
 	if g.envoy != nil {
-		err = g.envoy.stop()
+		g.envoy.stop()
 	}
 	if g.c != nil {
 		err = errors.Join(err, g.c.close(ctx))

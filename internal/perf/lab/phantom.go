@@ -148,7 +148,7 @@ func (r *run) phantom(ctx context.Context, at int, s phantomSetting) (err error)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.stop()) }()
+	defer e.stop()
 
 	watched, cancel := context.WithCancel(ctx)
 	defer cancel()
