@@ -45,6 +45,7 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 		"TestGatewayAndItsRoutesChangeTogether",
 		"TestAttachmentsAreCompiledAsFromNothing",
 		"TestAHostBecomesThatOfAnotherListener",
+		"TestARouteToAnotherNameMakesItsServiceVisible",
 		"TestWhoMayHaveSecretsTellsClassesApart",
 		"TestOnePartAloneChanges",
 		"TestOnePartOfAPolicyChanges",
