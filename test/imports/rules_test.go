@@ -104,7 +104,7 @@ var rules = []rule{
 	{"cluster/inject/gotemplate", "source/untrusted"},
 	{"cluster/unions", ""},
 	{"cluster/inject", "source/istiojson source/untrusted api/model cluster/unions cluster/inject/gotemplate"},
-	{"install/precheck", "api/kinds source source/untrusted source/manifest api/model api/convert " +
+	{"install/precheck", "app/config api/kinds source source/untrusted source/manifest api/model api/convert " +
 		"api/differences cluster/inject"},
 	{"cluster/inject/watch", "observe cluster/inject"},
 	{"cluster/status", "observe api/kinds source api/model"},

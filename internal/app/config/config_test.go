@@ -43,6 +43,7 @@ func TestDefaultsAreIstios(t *testing.T) {
 }
 
 func TestVariablesAreRead(t *testing.T) {
+	sampling := uint32(26) // hundredths of a percent
 	c, err := FromEnv(lookup(map[string]string{
 		"PILOT_DEBOUNCE_AFTER":                           "2.5s",
 		"PILOT_DEBOUNCE_MAX":                             "30s",
@@ -59,6 +60,12 @@ func TestVariablesAreRead(t *testing.T) {
 		"ENABLE_NATIVE_SIDECARS":                         "true",
 		"K8S_INGRESS_NS":                                 "edge",
 		"PILOT_FILTER_GATEWAY_CLUSTER_CONFIG":            "false",
+		"PILOT_SCOPE_GATEWAY_TO_NAMESPACE":               "true",
+		"PILOT_HTTP10":                                   "1",
+		"PILOT_SIDECAR_USE_REMOTE_ADDRESS":               "true",
+		"PILOT_TRACE_SAMPLING":                           "0.255",
+		"ENABLE_DEBUG_ON_HTTP":                           "false",
+		"BLOCKED_CIDRS_IN_JWKS_URIS":                     "10.0.0.0/8, 192.168.1.0/24",
 		"LATEEN_ENABLE_VHDS":                             "false",
 		"LATEEN_ENABLE_LEDS":                             "0",
 		"ISTIO_DUAL_STACK":                               "true",
@@ -93,20 +100,28 @@ func TestVariablesAreRead(t *testing.T) {
 		NodeAccounts:         []string{"istio-system/ztunnel", "a/b"},
 		RenewByTokens:        true,
 		AllClusters:          true,
-		WholeRoutes:          true,
-		WholeEndpoints:       true,
-		DualStack:            true,
-		Status:               false,
-		NativeSidecars:       "true",
-		IngressNamespace:     "edge",
-		AutoPrefix4:          netip.MustParsePrefix("10.9.0.0/20"),
-		AutoPrefix6:          netip.MustParsePrefix("fd00:9::/64"),
-		ExternalCA:           true,
-		Signer:               "example.com/mesh",
-		SignerDomain:         "issuers.example.com",
-		ServingSigner:        "example.com/istiod",
-		KeyRefresh:           7 * time.Minute,
-		KeyNetworks:          []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")},
+		OwnGateways:          true,
+		HTTP10:               true,
+		RemoteAddress:        true,
+		Sampling:             &sampling,
+		NoDebugPages:         true,
+		BlockedKeyNetworks: []netip.Prefix{
+			netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.168.1.0/24"),
+		},
+		WholeRoutes:      true,
+		WholeEndpoints:   true,
+		DualStack:        true,
+		Status:           false,
+		NativeSidecars:   "true",
+		IngressNamespace: "edge",
+		AutoPrefix4:      netip.MustParsePrefix("10.9.0.0/20"),
+		AutoPrefix6:      netip.MustParsePrefix("fd00:9::/64"),
+		ExternalCA:       true,
+		Signer:           "example.com/mesh",
+		SignerDomain:     "issuers.example.com",
+		ServingSigner:    "example.com/istiod",
+		KeyRefresh:       7 * time.Minute,
+		KeyNetworks:      []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")},
 	}, c)
 }
 

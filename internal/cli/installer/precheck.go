@@ -36,11 +36,12 @@ func newPrecheck(out, notes *terminal.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "precheck",
 		Short: "Say of each object of a cluster whether it would be in force with Lateen",
-		Long: `Looks at the objects of Istio, Services, Ingresses and namespaces of a cluster, at who injects Pods of
-the namespaces that ask for proxies of the revision, and at the templates of Pods that Istio or Lateen
-injects, and asks the API server what lateen install with the same flags would do. Nothing is changed. For
-each object it says go, or no go with the field that would not be in force, or differs: the field is in
-force, and works otherwise than with istiod. The exit code is 1 if there is a no go.`,
+		Long: `Looks at the objects of Istio, Services, Ingresses and namespaces of a cluster, at the
+variables of a running istiod, at who injects Pods of the namespaces that ask for proxies of the
+revision, and at the templates of Pods that Istio or Lateen injects, and asks the API server what
+lateen install with the same flags would do. Nothing is changed. For each object it says go, or no go
+with the field that would not be in force, or differs: the field is in force, and works otherwise than
+with istiod. The exit code is 1 if there is a no go.`,
 		Example: `  lateen precheck
   lateen precheck --revision lateen -f operator.yaml --all`,
 		Args: command.Arguments(),
@@ -199,6 +200,9 @@ func (j *judgement) workloads(
 	var all []precheck.Verdict
 	for _, kind := range precheck.WorkloadKinds() {
 		err := j.each(ctx, kind.APIVersion, kind.Kind, func(o *unstructured.Unstructured) {
+			if v, ok := precheck.Istiod(o); ok {
+				all = append(all, v)
+			}
 			if v, ok := checker.Workload(injector, o, labels[o.GetNamespace()]); ok {
 				all = append(all, v)
 			}
