@@ -1,6 +1,10 @@
 package convert
 
-import "google.golang.org/protobuf/reflect/protoreflect"
+import (
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/lateen-mesh/lateen/internal/source"
+)
 
 // notYet is the message for a field that is set and not translated.
 const notYet = "is not supported by Lateen yet and has no effect"
@@ -66,6 +70,10 @@ func absences() []absence {
 		{mesh + "RemoteService", "tls_settings tcp_keepalive", notYet},
 	}
 }
+
+// IsSoInIstiod reports whether a problem tells of a field that istiod gives no effect either, so that
+// nothing is lost.
+func IsSoInIstiod(p source.Problem) bool { return p.Message == deadInIstio }
 
 // whyAbsent returns the message for a field that is set and not in force.
 func whyAbsent(field protoreflect.FieldDescriptor) string {

@@ -140,6 +140,9 @@ func (c *Checker) Compare(verdicts []Verdict) {
 func findings(problems []source.Problem) []Finding {
 	var all []Finding
 	for _, p := range problems {
+		if convert.IsSoInIstiod(p) {
+			continue
+		}
 		why := p.Message
 		if p.Want != "" {
 			why += "; want " + p.Want
