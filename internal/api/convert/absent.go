@@ -71,8 +71,8 @@ func absences() []absence {
 	}
 }
 
-// IsSoInIstiod reports whether a problem tells of a field that istiod gives no effect either, so that
-// nothing is lost.
+// IsSoInIstiod reports whether a problem tells of a field that istiod gives no effect either, so
+// that nothing is lost.
 func IsSoInIstiod(p source.Problem) bool { return p.Message == deadInIstio }
 
 // whyAbsent returns the message for a field that is set and not in force.

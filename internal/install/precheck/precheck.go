@@ -2,6 +2,7 @@ package precheck
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/api/convert"
 	"github.com/lateen-mesh/lateen/internal/api/differences"
+	"github.com/lateen-mesh/lateen/internal/api/istionames"
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -118,6 +120,10 @@ func (c *Checker) Check(o *unstructured.Unstructured) Verdict {
 		c.together.Add(d.Object)
 	}
 	v.Findings = append(findings(problems), c.Tagged(o.GetLabels(), "metadata")...)
+	v.Differences = slices.Concat(v.Differences,
+		named("metadata.annotations", o.GetAnnotations(), istionames.Annotations()),
+		named("metadata.labels", o.GetLabels(), istionames.Labels()),
+	)
 	return v
 }
 
@@ -135,6 +141,16 @@ func (c *Checker) Compare(verdicts []Verdict) {
 			v.Differences = append(v.Differences, findings([]source.Problem{p})...)
 		}
 	}
+}
+
+// named returns the annotations or labels of Istio that have no effect.
+func named(at string, set, absent map[string]string) (all []Finding) {
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if why := absent[name]; why != "" {
+			all = append(all, Finding{Field: at + "[" + name + "]", Value: set[name], Why: why})
+		}
+	}
+	return all
 }
 
 func findings(problems []source.Problem) []Finding {
