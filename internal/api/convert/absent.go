@@ -1,6 +1,9 @@
 package convert
 
 import (
+	"slices"
+	"strings"
+
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -69,6 +72,15 @@ func absences() []absence {
 		{mesh + "Tracing", "lightstep stackdriver open_census_agent", noSuchTracer},
 		{mesh + "RemoteService", "tls_settings tcp_keepalive", notYet},
 	}
+}
+
+// IsGap reports whether a warning tells of something that istiod does and Lateen does not. The
+// messages of such warnings say "yet", or why there is nothing to take effect on.
+func IsGap(p source.Problem) bool {
+	if strings.Contains(p.Message, " yet") {
+		return true
+	}
+	return slices.ContainsFunc(absences(), func(a absence) bool { return a.why == p.Message && a.why != deadInIstio })
 }
 
 // IsSoInIstiod reports whether a problem tells of a field that istiod gives no effect either, so

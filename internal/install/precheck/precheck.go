@@ -32,6 +32,8 @@ type Verdict struct {
 	Namespace string    `json:"namespace,omitempty"`
 	Name      string    `json:"name"`
 	Findings  []Finding `json:"findings,omitempty"`
+	// Warnings are what is in force and probably not what was meant, with istiod neither.
+	Warnings []Finding `json:"warnings,omitempty"`
 	// Differences are what is in force and works otherwise than with istiod.
 	Differences []Finding `json:"differences,omitempty"`
 }
@@ -92,11 +94,12 @@ func New(root string, config *corev1.ConfigMap) (*Checker, *Verdict) {
 		}
 	}
 	c.together.Add(config)
-	return c, &Verdict{
+	v := &Verdict{
 		Kind: "ConfigMap", Namespace: config.Namespace, Name: config.Name,
-		Findings:    findings(result.Problems),
 		Differences: findings(differences.Of(config, c.converter.MeshKey())),
 	}
+	v.judge(result.Problems)
+	return c, v
 }
 
 // Check judges an object.
@@ -119,7 +122,8 @@ func (c *Checker) Check(o *unstructured.Unstructured) Verdict {
 		v.Differences = append(v.Differences, findings(differences.Of(d.Object, d.Key))...)
 		c.together.Add(d.Object)
 	}
-	v.Findings = append(findings(problems), c.Tagged(o.GetLabels(), "metadata")...)
+	v.judge(problems)
+	v.Findings = append(v.Findings, c.Tagged(o.GetLabels(), "metadata")...)
 	v.Differences = slices.Concat(v.Differences,
 		named("metadata.annotations", o.GetAnnotations(), istionames.Annotations()),
 		named("metadata.labels", o.GetLabels(), istionames.Labels()),
@@ -153,12 +157,21 @@ func named(at string, set, absent map[string]string) (all []Finding) {
 	return all
 }
 
+// judge sorts what is wrong with an object: what is not in force, and what is only doubtful.
+func (v *Verdict) judge(problems []source.Problem) {
+	for _, p := range problems {
+		switch {
+		case p.Severity == source.Error || convert.IsGap(p):
+			v.Findings = append(v.Findings, findings([]source.Problem{p})...)
+		case !convert.IsSoInIstiod(p):
+			v.Warnings = append(v.Warnings, findings([]source.Problem{p})...)
+		}
+	}
+}
+
 func findings(problems []source.Problem) []Finding {
 	var all []Finding
 	for _, p := range problems {
-		if convert.IsSoInIstiod(p) {
-			continue
-		}
 		why := p.Message
 		if p.Want != "" {
 			why += "; want " + p.Want
