@@ -18,6 +18,9 @@ type Snapshot struct {
 
 	services               table[model.Service]
 	virtualServices        table[model.VirtualService]
+	rootRoutes             table[model.RootRoutes]
+	delegateRoutes         table[model.DelegateRoutes]
+	delegationStatuses     table[model.DelegationStatus]
 	destinationRules       table[model.DestinationRule]
 	gateways               table[model.Gateway]
 	credentials            table[model.Credential]
@@ -224,6 +227,13 @@ func (s *Snapshot) VirtualServices() iter.Seq[*model.VirtualService] {
 // VirtualService finds a VirtualService by name, nil if there is none.
 func (s *Snapshot) VirtualService(namespace, name string) *model.VirtualService {
 	found, _ := s.virtualServices.by[virtualServicesByName].get(join(namespace, name))
+	return found
+}
+
+// Delegation returns what the delegations of a VirtualService come to, or that nobody delegates to
+// it; nil for one that does not delegate, and for a delegate in use.
+func (s *Snapshot) Delegation(namespace, name string) *model.DelegationStatus {
+	found, _ := s.delegationStatuses.by[delegationStatusesByName].get(join(namespace, name))
 	return found
 }
 
