@@ -28,6 +28,11 @@ func (c *Checker) checkRelations(snap *state.Snapshot, d *state.Delta) {
 		}
 		dirty[p.New] = true
 	}
+	for _, p := range d.Delegations { // where the routes are written
+		if p.New != nil && !p.New.Unused {
+			dirty[snap.VirtualService(p.New.Namespace, p.New.Name)] = true
+		}
+	}
 	for _, h := range hostsNamed(d) {
 		for host := range snap.HostsUnder(h) {
 			addRoutesTo(snap, host, 0, dirty)
@@ -52,7 +57,7 @@ func (c *Checker) checkRelations(snap *state.Snapshot, d *state.Delta) {
 		if isAttached(v) {
 			continue
 		}
-		c.store.setRelation(routesOf(v), checkVirtualService(snap, v))
+		c.setRoutes(snap, v)
 		c.setUnresolved(v, slices.ContainsFunc(
 			state.DestinationHosts(v), func(h model.Host) bool { return winner(snap.Claims(h)) == nil },
 		))
@@ -153,8 +158,11 @@ func hostsNamed(d *state.Delta) []model.Host {
 	return slices.Compact(hosts)
 }
 
+// checkVirtualService returns what is wrong with a VirtualService. Problems of a delegate's routes
+// have its name as their object.
 func checkVirtualService(snap *state.Snapshot, v *model.VirtualService) []source.Problem {
 	var problems []source.Problem
+	written := writtenAt(snap, v)
 	add := func(p source.Problem) { problems = append(problems, p) }
 	for i, g := range v.Gateways {
 		if g != model.Mesh && snap.Gateway(g) == nil {
@@ -169,18 +177,18 @@ func checkVirtualService(snap *state.Snapshot, v *model.VirtualService) []source
 	}
 	problems = append(problems, checkRedirects(snap, v)...)
 	for i, r := range v.HTTP {
+		place := written(i)
 		for j, d := range r.Destinations {
-			at := fmt.Sprintf("spec.http[%d].route[%d].destination", i, j)
+			at := fmt.Sprintf("%s.route[%d].destination", place.path, j)
 			if v.Owner != "" {
 				at = "spec.rules.http.paths.backend.service" // of an Ingress
 			}
-			problems = append(problems, checkDestination(snap, v, d, at)...)
+			problems = append(problems, place.told(checkDestination(snap, v, d, at))...)
 		}
+		mirrors := place.ofMirrors()
 		for j, m := range r.Mirrors {
-			problems = append(
-				problems,
-				checkDestination(snap, v, m.Destination, fmt.Sprintf("spec.http[%d].mirrors[%d].destination", i, j))...,
-			)
+			at := fmt.Sprintf("%s.mirrors[%d].destination", mirrors.path, j)
+			problems = append(problems, mirrors.told(checkDestination(snap, v, m.Destination, at))...)
 		}
 	}
 	for i, r := range v.TLS {
