@@ -11,10 +11,10 @@ import (
 // drawRoutes draws what a VirtualService gives: sometimes routes for others that delegate to it, or
 // such as delegate.
 func drawRoutes(t *rapid.T, m model.Meta) model.Object {
-	switch rapid.IntRange(0, 7).Draw(t, "delegates") {
-	case 6:
+	switch rapid.IntRange(0, 11).Draw(t, "delegates") {
+	case 10:
 		return drawDelegate(t, m)
-	case 7:
+	case 11:
 		return drawRoot(t, m)
 	}
 	return drawVirtualService(t, m)
