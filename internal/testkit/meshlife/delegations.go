@@ -90,23 +90,21 @@ func soundDelegations(r *model.RootRoutes) bool {
 			return false
 		}
 	}
-	return len(r.Delegations) > 0 && soundGiven(r)
-}
-
-// soundGiven reports whether what is given of each delegation is in its route.
-func soundGiven(r *model.RootRoutes) bool {
-	return !slices.ContainsFunc(r.Delegations, func(d model.Delegation) bool {
+	return len(r.Delegations) > 0 && !slices.ContainsFunc(r.Delegations, func(d model.Delegation) bool {
 		return !hasGivenMirrors(r.HTTP[d.Route], &d.Given)
 	})
 }
 
 func soundDelegate(d *model.DelegateRoutes) bool {
+	if len(d.HTTP) != len(d.Given) {
+		return false
+	}
 	for i, r := range d.HTTP {
 		if r.Broken == "" && !hasGivenMirrors(r, &d.Given[i]) {
 			return false
 		}
 	}
-	return len(d.HTTP) == len(d.Given)
+	return true
 }
 
 // hasGivenMirrors reports whether a route has the field mirror or the field mirrors as it is said to
