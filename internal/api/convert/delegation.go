@@ -80,8 +80,8 @@ func authorityBeside(rewrite *model.Rewrite, out *model.HTTPRoute) string {
 	return out.Rewrite.Authority
 }
 
-// giveMirrorPercent reads which share of requests the field mirror gets. The mirror may stand in the
-// other route.
+// giveMirrorPercent reads which share of requests the field mirror gets. The mirror may stand in
+// the other route.
 func (r *reader) giveMirrorPercent(p path, in *networking.HTTPRoute, out *model.HTTPRoute, given *model.Given) {
 	switch {
 	case !hasMirrorPercent(in):

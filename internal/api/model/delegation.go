@@ -30,13 +30,13 @@ type DelegateRoutes struct {
 type Given struct {
 	// Rewrite is the field alone, without the authority that headers set.
 	Rewrite *Rewrite
-	// HeaderAuthority and DestinationAuthority are set by a header Host: of the route, or of its one
-	// destination. In Istio the second comes before Rewrite.Authority, the first after it.
+	// HeaderAuthority and DestinationAuthority are set by a header Host: of the route, or of its
+	// one destination. In Istio the second comes before Rewrite.Authority, the first after it.
 	HeaderAuthority, DestinationAuthority string
 
 	Timeout, Retries, Fault, CORS, Headers bool
-	// Mirror is set if the first of HTTPRoute.Mirrors is the field mirror, Mirrors if the others are
-	// written.
+	// Mirror is set if the first of HTTPRoute.Mirrors is the field mirror, Mirrors if the others
+	// are written.
 	Mirror, Mirrors bool
 	// MirrorPercent is the share of the field mirror, in millionths, nil if it is not written.
 	MirrorPercent *uint32

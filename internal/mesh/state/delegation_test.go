@@ -169,7 +169,8 @@ func joinedObjects(s *Snapshot) []string {
 	return all
 }
 
-// requireJoinedDelta checks that a delta leads from what delegation came to before to what it comes to.
+// requireJoinedDelta checks that a delta leads from what delegation came to before to what it comes
+// to now.
 func requireJoinedDelta(t *testing.T, before, now *Snapshot, d *Delta) {
 	t.Helper()
 	all := joinedObjects(before)

@@ -91,9 +91,10 @@ func (j *joined) addRoute(at *model.Delegation, d *model.DelegateRoutes, i int) 
 		j.status.Mistakes = append(j.status.Mistakes, model.DelegationMistake{
 			Route: at.Route, To: at.To,
 			Message: fmt.Sprintf(
-				"its spec.http[%d] is left out: match[%d] is not within a match of the route that delegates", i, outside,
+				"its spec.http[%d] is left out: match[%d] is not within a match of the route that delegates",
+				i, outside,
 			),
-			Want: "matches that take less, with the same kinds of conditions; of two regular expressions nobody can tell",
+			Want: "a match that takes less: a longer prefix, an exact value, or further conditions",
 		})
 		return
 	}
@@ -233,8 +234,8 @@ func joinedMatch(root, own *model.HTTPMatch) *model.HTTPMatch {
 	return &out
 }
 
-// joinedHeaders returns the conditions of both, sorted by name; the delegate's replace the root's of
-// the same name.
+// joinedHeaders returns the conditions of both, sorted by name; the delegate's replace the root's
+// of the same name.
 func joinedHeaders(root, own []model.HeaderMatch) []model.HeaderMatch {
 	if len(root) == 0 {
 		return own

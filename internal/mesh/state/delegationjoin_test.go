@@ -52,8 +52,10 @@ func TestMatchesOfADelegateAreWithinThoseOfTheRoot(t *testing.T) {
 			&match{Headers: header("a", *prefix("1"))}, &match{Headers: header("a", *exact("12"))},
 			&match{Headers: header("a", *exact("12"))},
 		},
-		"another header value": {&match{Headers: header("a", *exact("1"))}, &match{Headers: header("a", *exact("2"))}, nil},
-		"presence in a value":  {&match{Headers: header("a", present)}, &match{Headers: header("a", *exact("2"))}, nil},
+		"another header value": {
+			&match{Headers: header("a", *exact("1"))}, &match{Headers: header("a", *exact("2"))}, nil,
+		},
+		"presence in a value": {&match{Headers: header("a", present)}, &match{Headers: header("a", *exact("2"))}, nil},
 		"without headers": {
 			&match{WithoutHeaders: header("a", present)}, &match{WithoutHeaders: header("b", present)},
 			&match{WithoutHeaders: append(header("a", present), header("b", present)...)},
@@ -73,13 +75,19 @@ func TestMatchesOfADelegateAreWithinThoseOfTheRoot(t *testing.T) {
 			&match{SourceLabels: labels("a", "1")}, &match{SourceLabels: labels("b", "2")},
 			&match{SourceLabels: model.LabelsOf(map[string]string{"a": "1", "b": "2"})},
 		},
-		"other source labels":   {&match{SourceLabels: labels("a", "1")}, &match{SourceLabels: labels("a", "2")}, nil},
-		"a source namespace":    {&match{}, &match{SourceNamespace: "a"}, &match{SourceNamespace: "a"}},
-		"the root's namespace":  {&match{SourceNamespace: "a"}, &match{}, nil}, // as in Istio
-		"gateways":              {&match{Gateways: []string{"a/b"}}, &match{}, &match{Gateways: []string{"a/b"}}},
-		"some of the gateways":  {&match{Gateways: []string{"a/b", "mesh"}}, &match{Gateways: []string{"mesh"}}, &match{Gateways: []string{"mesh"}}},
-		"other gateways":        {&match{Gateways: []string{"a/b"}}, &match{Gateways: []string{"mesh"}}, nil},
-		"sources have no place": {&match{Gateways: []string{"a/b"}}, &match{SourceLabels: labels("a", "1")}, &match{Gateways: []string{"a/b"}}},
+		"other source labels":  {&match{SourceLabels: labels("a", "1")}, &match{SourceLabels: labels("a", "2")}, nil},
+		"a source namespace":   {&match{}, &match{SourceNamespace: "a"}, &match{SourceNamespace: "a"}},
+		"the root's namespace": {&match{SourceNamespace: "a"}, &match{}, nil}, // as in Istio
+		"gateways":             {&match{Gateways: []string{"a/b"}}, &match{}, &match{Gateways: []string{"a/b"}}},
+		"some of the gateways": {
+			&match{Gateways: []string{"a/b", "mesh"}}, &match{Gateways: []string{"mesh"}},
+			&match{Gateways: []string{"mesh"}},
+		},
+		"other gateways": {&match{Gateways: []string{"a/b"}}, &match{Gateways: []string{"mesh"}}, nil},
+		"sources have no place": {
+			&match{Gateways: []string{"a/b"}}, &match{SourceLabels: labels("a", "1")},
+			&match{Gateways: []string{"a/b"}},
+		},
 	} {
 		d := &delegations{newAttachments().canonical}
 		got, outside := d.narrowed([]*match{c.root}, []*match{c.own})

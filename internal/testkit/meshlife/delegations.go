@@ -107,8 +107,8 @@ func soundDelegate(d *model.DelegateRoutes) bool {
 	return true
 }
 
-// hasGivenMirrors reports whether a route has the field mirror or the field mirrors as it is said to
-// have.
+// hasGivenMirrors reports whether a route has the field mirror or the field mirrors as it is said
+// to have.
 func hasGivenMirrors(r *model.HTTPRoute, given *model.Given) bool {
 	return !(given.Mirror && given.Mirrors) && (given.Mirror || given.Mirrors) == (len(r.Mirrors) > 0)
 }
