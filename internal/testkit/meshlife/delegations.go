@@ -110,5 +110,8 @@ func soundDelegate(d *model.DelegateRoutes) bool {
 // hasGivenMirrors reports whether a route has the field mirror or the field mirrors as it is said
 // to have.
 func hasGivenMirrors(r *model.HTTPRoute, given *model.Given) bool {
-	return !(given.Mirror && given.Mirrors) && (given.Mirror || given.Mirrors) == (len(r.Mirrors) > 0)
+	if len(r.Mirrors) == 0 {
+		return !given.Mirror && !given.Mirrors
+	}
+	return given.Mirror != given.Mirrors
 }
