@@ -96,6 +96,20 @@ func (p place) told(problems []source.Problem) []source.Problem {
 	return problems
 }
 
+func (p place) below(path string) place {
+	p.path += path
+	return p
+}
+
+// otherHosts suggests a host in the place of one that nobody has. In a delegate short names are
+// those of its own namespace.
+func (p place) otherHosts(snap *state.Snapshot, v *model.VirtualService, h model.Host) string {
+	if p.object != (source.Key{}) {
+		return wantHost(p.object.Namespace)
+	}
+	return nearestHosts(snap, v, h)
+}
+
 func (p place) ofMirrors() place {
 	if p.mirrors != nil {
 		return *p.mirrors

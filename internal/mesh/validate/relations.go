@@ -179,38 +179,39 @@ func checkVirtualService(snap *state.Snapshot, v *model.VirtualService) []source
 	for i, r := range v.HTTP {
 		place := written(i)
 		for j, d := range r.Destinations {
-			at := fmt.Sprintf("%s.route[%d].destination", place.path, j)
+			at := place.below(fmt.Sprintf(".route[%d].destination", j))
 			if v.Owner != "" {
-				at = "spec.rules.http.paths.backend.service" // of an Ingress
+				at.path = "spec.rules.http.paths.backend.service" // of an Ingress
 			}
-			problems = append(problems, place.told(checkDestination(snap, v, d, at))...)
+			problems = append(problems, at.told(checkDestination(snap, v, d, at))...)
 		}
 		mirrors := place.ofMirrors()
 		for j, m := range r.Mirrors {
-			at := fmt.Sprintf("%s.mirrors[%d].destination", mirrors.path, j)
-			problems = append(problems, mirrors.told(checkDestination(snap, v, m.Destination, at))...)
+			at := mirrors.below(fmt.Sprintf(".mirrors[%d].destination", j))
+			problems = append(problems, at.told(checkDestination(snap, v, m.Destination, at))...)
 		}
 	}
 	for i, r := range v.TLS {
 		for j, d := range r.Destinations {
 			problems = append(
 				problems,
-				checkDestination(snap, v, d, fmt.Sprintf("spec.tls[%d].route[%d].destination", i, j))...)
+				checkDestination(snap, v, d, place{path: fmt.Sprintf("spec.tls[%d].route[%d].destination", i, j)})...)
 		}
 	}
 	for i, r := range v.TCP {
 		for j, d := range r.Destinations {
 			problems = append(
 				problems,
-				checkDestination(snap, v, d, fmt.Sprintf("spec.tcp[%d].route[%d].destination", i, j))...)
+				checkDestination(snap, v, d, place{path: fmt.Sprintf("spec.tcp[%d].route[%d].destination", i, j)})...)
 		}
 	}
 	return problems
 }
 
 func checkDestination(
-	snap *state.Snapshot, v *model.VirtualService, d model.Destination, path string,
+	snap *state.Snapshot, v *model.VirtualService, d model.Destination, at place,
 ) []source.Problem {
+	path := at.path
 	if d.Host == "" {
 		return nil // the conversion said so
 	}
@@ -219,7 +220,7 @@ func checkDestination(
 		return []source.Problem{{
 			Severity: source.Error, Path: path + ".host", Value: string(d.Host),
 			Message: "no Service or ServiceEntry has this host; requests are answered with 503",
-			Want:    nearestHosts(snap, v, d.Host),
+			Want:    at.otherHosts(snap, v, d.Host),
 		}}
 	}
 	problems := checkLookedUp(v, s, path)
@@ -315,6 +316,10 @@ func ports(s *model.Service) string {
 	return strings.Join(numbers, ", ")
 }
 
+func wantHost(namespace string) string {
+	return "the name of a Service in namespace " + namespace + ", or a fully qualified host"
+}
+
 // nearestHosts suggests hosts of the same namespace, or with the same first label elsewhere.
 func nearestHosts(snap *state.Snapshot, v *model.VirtualService, h model.Host) string {
 	first, _, _ := strings.Cut(string(h), ".")
@@ -326,7 +331,7 @@ func nearestHosts(snap *state.Snapshot, v *model.VirtualService, h model.Host) s
 		}
 	}
 	if len(near) == 0 {
-		return "the name of a Service in namespace " + v.Namespace + ", or a fully qualified host"
+		return wantHost(v.Namespace)
 	}
 	return "perhaps " + strings.Join(near[:min(3, len(near))], " or ")
 }
