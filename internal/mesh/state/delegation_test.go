@@ -145,7 +145,7 @@ func destinationsInOrder(v *model.VirtualService) string {
 
 func unusedIn(s *Snapshot) string {
 	var out string
-	for d := range s.delegationStatuses.by[delegationStatusesByName].under(nil) {
+	for d := range s.Delegations() {
 		if d.Unused && out != "" {
 			out += " "
 		}
@@ -162,7 +162,7 @@ func joinedObjects(s *Snapshot) []string {
 	for v := range s.VirtualServices() {
 		all = append(all, names([]*model.VirtualService{v})...)
 	}
-	for o := range s.delegationStatuses.by[delegationStatusesByName].under(nil) {
+	for o := range s.Delegations() {
 		all = append(all, names([]*model.DelegationStatus{o})...)
 	}
 	slices.Sort(all)

@@ -156,7 +156,7 @@ func requireAnswers(t *rapid.T, d naiveSnapshot, s *Snapshot) {
 	require.ElementsMatch(t, names(of(d, all[model.Service])), names(slices.Collect(s.Services())))
 	require.ElementsMatch(
 		t, names(of(d, all[model.DelegationStatus])),
-		names(slices.Collect(s.delegationStatuses.by[delegationStatusesByName].under(nil))),
+		names(slices.Collect(s.Delegations())),
 	)
 	requireAutoAddresses(t, d, s)
 }

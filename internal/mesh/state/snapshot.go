@@ -237,6 +237,11 @@ func (s *Snapshot) Delegation(namespace, name string) *model.DelegationStatus {
 	return found
 }
 
+// Delegations yields what delegation comes to for each root, and each delegate that no root names.
+func (s *Snapshot) Delegations() iter.Seq[*model.DelegationStatus] {
+	return s.delegationStatuses.by[delegationStatusesByName].under(nil)
+}
+
 // VirtualServicesIn yields the VirtualServices of a namespace.
 func (s *Snapshot) VirtualServicesIn(namespace string) iter.Seq[*model.VirtualService] {
 	return s.virtualServices.by[virtualServicesByName].under(join(namespace))
