@@ -40,6 +40,7 @@ func faults() []fault {
 	var all []fault
 	for _, list := range [][][]fault{
 		impactFaults, classFaults, portFaults, scopeFaults, readFaults, secretFaults, tableFaults(), attachmentFaults(),
+		delegationFaults,
 		indexFaults, joinFaults, accountFaults, thenFaults,
 		checkFaults, memberFaults, loopFaults, aheadFaults, filterFaults,
 	} {

@@ -34,9 +34,12 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 	model = &checker{pkg: "model", tests: []string{"TestEveryFieldCountsInTheFingerprint"}}
 	world = &checker{pkg: "state", tests: []string{
 		"TestGatewaysWithPoliciesThatDoNotReachTheirWorkloadsStayClosed",
+		"TestDelegationsFollowTheirObjects",
 		"TestSnapshotEqualsFromNothing", "TestAttachmentsEqualFromNothing",
 	}, checks: 300}
-	problems = &checker{pkg: "validate", tests: []string{"TestProblemsEqualFromNothing"}, checks: 300}
+	problems = &checker{pkg: "validate", tests: []string{
+		"TestProblemsOfADelegateFollowItsRoots", "TestProblemsEqualFromNothing",
+	}, checks: 300}
 	loop = &checker{pkg: "schedule", checks: 30, within: 2 * time.Minute}
 	reads = &checker{pkg: "scope", tests: []string{
 		"TestATelemetryOfEachLevelIsInForce", "TestNoMethodReadsMoreThanItRecords",

@@ -1,6 +1,9 @@
 package mutants
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // indexed are the tables of model objects, with their indexes.
 var indexed = []struct {
@@ -43,7 +46,13 @@ var indexed = []struct {
 	{"EndpointSlice", []string{"slicesByPod", "slicesByNode"}, false},
 	{"WorkloadEntry", []string{"workloadEntriesByName", "workloadEntriesByAddress"}, false},
 	{"Workload", nil, false},
+	{"RootRoutes", []string{"rootRoutesByName", "rootRoutesByDelegate"}, false},
+	{"DelegateRoutes", []string{"delegateRoutesByName"}, false},
+	{"DelegationStatus", []string{"delegationStatusesByName"}, false},
 }
+
+// inNoDelta are the objects of which a delta has only what they come to.
+var inNoDelta = []string{"EndpointSlice", "RootRoutes", "DelegateRoutes"}
 
 // tableFaults: an index, a selector or the delta is not kept up for one type of objects.
 func tableFaults() [][]fault {
@@ -65,8 +74,8 @@ func tableFaults() [][]fault {
 				when(is, without("AssignStmt found…", "changed selectors: those of a "+t.object)),
 			))
 		}
-		if t.object == "EndpointSlice" {
-			continue // it is in no delta: its endpoints are
+		if slices.Contains(inNoDelta, t.object) {
+			continue
 		}
 		all = append(all, in("state.declared.swap",
 			when(is, without("AssignStmt *list = append(*list, Pair[T]{Old: o, New: n})", "the delta has a "+t.object)),

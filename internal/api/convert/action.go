@@ -243,8 +243,7 @@ func (r *reader) mirrors(p path, in *networking.HTTPRoute) []model.Mirror {
 			Destination: r.destination(p.dot("mirror"), in.GetMirror()),
 			Percent:     r.mirrorPercent(p, in),
 		})
-		// deprecated, and in use
-	} else if in.GetMirrorPercentage() != nil || in.GetMirrorPercent() != nil { //nolint:staticcheck
+	} else if hasMirrorPercent(in) && !r.delegated && in.GetDelegate() == nil {
 		r.warn(p.dot("mirrorPercentage"), nil, "has no effect without mirror", "a mirror beside it")
 	}
 	for i, m := range in.GetMirrors() {
@@ -259,6 +258,11 @@ func (r *reader) mirrors(p path, in *networking.HTTPRoute) []model.Mirror {
 		})
 	}
 	return out
+}
+
+func hasMirrorPercent(in *networking.HTTPRoute) bool {
+	// deprecated, and in use
+	return in.GetMirrorPercentage() != nil || in.GetMirrorPercent() != nil //nolint:staticcheck
 }
 
 func (r *reader) mirrorPercent(p path, in *networking.HTTPRoute) uint32 {

@@ -133,7 +133,9 @@ type reader struct {
 	pools       *pools
 	// meshWide is set while a Sidecar for all namespaces is read: "." is then the namespace of each
 	// proxy.
-	meshWide    bool
+	meshWide bool
+	// delegated is set while a VirtualService without hosts is read.
+	delegated   bool
 	terminating bool // of the Result
 	ignored     bool // of the Result
 }

@@ -12,8 +12,9 @@ import (
 const maxNeverReached = 10
 
 // checkReachable warns of routes and matches that no request reaches, since an earlier one takes
-// all of their requests. The cost follows the number of matches and the length of their paths.
-func (r *reader) checkReachable(p path, routes []*model.HTTPRoute) {
+// all of their requests. One that delegates takes those that its delegate takes. The cost follows
+// the number of matches and the length of their paths.
+func (r *reader) checkReachable(p path, routes []*model.HTTPRoute, delegations []model.Delegation) {
 	if len(routes) < 2 && (len(routes) == 0 || len(routes[0].Matches) < 2) {
 		return
 	}
@@ -32,6 +33,10 @@ func (r *reader) checkReachable(p path, routes []*model.HTTPRoute) {
 	}
 	for i, route := range routes {
 		at := p.at(i)
+		takes := route.Broken == "" // the conditions of a broken one may be missing
+		if len(delegations) > 0 && delegations[0].Route == i {
+			takes, delegations = false, delegations[1:]
+		}
 		if before.all != "" {
 			tell(at, before.all+" matches every request")
 			continue
@@ -45,11 +50,11 @@ func (r *reader) checkReachable(p path, routes []*model.HTTPRoute) {
 				}
 				tell(of, by+" takes all of its requests")
 			}
-			if route.Broken == "" { // the conditions of a broken one may be missing
+			if takes {
 				before.add(m, content, fmt.Sprintf("http[%d].match[%d]", i, j))
 			}
 		}
-		if len(route.Matches) == 0 && route.Broken == "" {
+		if len(route.Matches) == 0 && takes {
 			before.all = fmt.Sprintf("http[%d]", i)
 		}
 	}

@@ -13,15 +13,23 @@ import (
 func (r *reader) virtualService(in *networkingv1.VirtualService) []Object {
 	spec := &in.Spec
 	p := path("spec")
+	if len(spec.GetHosts()) == 0 {
+		return r.delegateRoutes(p, spec)
+	}
 	v := &model.VirtualService{Meta: r.meta, Gateways: []string{model.Mesh}}
 	if len(spec.GetGateways()) > 0 {
 		v.Gateways = r.gateways(p.dot("gateways"), spec.GetGateways())
 	}
 	v.Hosts = r.virtualHosts(p.dot("hosts"), spec.GetHosts(), slices.Contains(v.Gateways, model.Mesh))
+	var delegations []model.Delegation
 	for i, in := range spec.GetHttp() {
-		v.HTTP = append(v.HTTP, r.httpRoute(p.dot("http").at(i), in))
+		route, given := r.httpRoute(p.dot("http").at(i), in)
+		v.HTTP = append(v.HTTP, route)
+		if in.GetDelegate() != nil && route.Broken == "" {
+			delegations = append(delegations, model.Delegation{Route: i, To: r.delegateOf(in), Given: given})
+		}
 	}
-	r.checkReachable(p.dot("http"), v.HTTP)
+	r.checkReachable(p.dot("http"), v.HTTP, delegations)
 	for i, in := range spec.GetTls() {
 		v.TLS = append(v.TLS, r.tlsRoute(p.dot("tls").at(i), in, v.Hosts))
 	}
@@ -33,19 +41,16 @@ func (r *reader) virtualService(in *networkingv1.VirtualService) []Object {
 	}
 	v.ExportTo = r.exports(p.dot("exportTo"), spec.GetExportTo(), r.mesh.VirtualServiceExport)
 	r.reportUnused(p, spec.ProtoReflect())
-	if len(v.Hosts) == 0 || len(v.Gateways) == 0 {
+	switch {
+	case len(v.Hosts) == 0 || len(v.Gateways) == 0:
 		return nil
+	case len(delegations) > 0:
+		return []Object{&model.RootRoutes{VirtualService: *v, Delegations: delegations}}
 	}
 	return []Object{v}
 }
 
 func (r *reader) virtualHosts(p path, list []string, forMesh bool) []model.Host {
-	if len(list) == 0 {
-		r.fail(
-			p, nil, "is empty; a VirtualService without hosts is for delegation, which is not supported yet",
-			wantWildcard,
-		)
-	}
 	var out []model.Host
 	for i, text := range list {
 		host, ok := r.resolve(p.at(i), text, true)
@@ -62,12 +67,20 @@ func (r *reader) virtualHosts(p path, list []string, forMesh bool) []model.Host 
 	return out
 }
 
-// httpRoute reads one entry of spec.http. An error in it makes the route Broken.
-func (r *reader) httpRoute(p path, in *networking.HTTPRoute) *model.HTTPRoute {
+// httpRoute reads one entry of spec.http. An error in it makes the route Broken. given tells of a
+// route that delegates, and of one of a delegate, what is written.
+func (r *reader) httpRoute(p path, in *networking.HTTPRoute) (out *model.HTTPRoute, given model.Given) {
 	start := r.mark()
-	out := &model.HTTPRoute{Name: in.GetName(), Matches: r.httpMatches(p.dot("match"), in.GetMatch())}
+	out = &model.HTTPRoute{Name: in.GetName(), Matches: r.httpMatches(p.dot("match"), in.GetMatch())}
 	out.Rewrite = r.rewrite(p.dot("rewrite"), in.GetRewrite())
+	joins := r.delegated || in.GetDelegate() != nil
+	if joins {
+		given = givenBy(in, out)
+	}
 	r.action(p, in, out)
+	if joins {
+		given.DestinationAuthority = authorityBeside(given.Rewrite, out)
+	}
 	out.Timeout = r.durationOrZero(p.dot("timeout"), in.GetTimeout())
 	if in.GetRetries() != nil {
 		out.Retries = r.pools.retries.Canonical(r.retryPolicy(p.dot("retries"), in.GetRetries()))
@@ -76,14 +89,20 @@ func (r *reader) httpRoute(p path, in *networking.HTTPRoute) *model.HTTPRoute {
 	out.Mirrors = r.mirrors(p, in)
 	out.CORS = r.cors(p.dot("corsPolicy"), in.GetCorsPolicy())
 	r.routeHeaders(p, in, out)
-	if len(out.Destinations) == 0 {
+	if joins {
+		if given.DestinationAuthority == "" {
+			given.HeaderAuthority = authorityBeside(given.Rewrite, out)
+		}
+		r.giveMirrorPercent(p, in, out, &given)
+	}
+	if len(out.Destinations) == 0 && in.GetDelegate() == nil {
 		r.checkWithoutDestinations(p, in)
 		out.Timeout, out.Retries, out.Mirrors = 0, nil, nil
 	}
 	if broken := r.failure(start, p); broken != "" {
-		out = &model.HTTPRoute{Name: out.Name, Matches: out.Matches, Broken: broken}
+		out, given = &model.HTTPRoute{Name: out.Name, Matches: out.Matches, Broken: broken}, model.Given{}
 	}
-	return r.pools.httpRoutes.Canonical(out)
+	return r.pools.httpRoutes.Canonical(out), given
 }
 
 // action reads what the route does: exactly one thing.
@@ -95,21 +114,20 @@ func (r *reader) action(p path, in *networking.HTTPRoute, out *model.HTTPRoute) 
 	if in.GetRedirect() != nil {
 		actions = append(actions, "redirect")
 	}
-	if in.GetDirectResponse() != nil {
+	if in.GetDirectResponse() != nil && in.GetDelegate() == nil { // else routes of the delegate may inherit it
 		actions = append(actions, "directResponse")
 	}
 	if in.GetDelegate() != nil {
 		actions = append(actions, "delegate")
 	}
-	const want = "one of route, redirect, directResponse"
+	const want = "one of route, redirect, directResponse, delegate"
 	switch {
 	case len(actions) == 0:
 		r.fail(p, nil, "says nothing to do with the requests that it matches", want)
 	case len(actions) > 1:
 		r.fail(p.dot(actions[1]), nil, "is set beside "+actions[0], want)
 	case in.GetDelegate() != nil:
-		d := in.GetDelegate()
-		r.fail(p.dot("delegate"), d.GetNamespace()+"/"+d.GetName(), "delegation is not supported yet", want)
+		r.delegation(p, in, out)
 	case in.GetRedirect() != nil:
 		out.Redirect = r.redirect(p.dot("redirect"), in.GetRedirect(), in.GetMatch())
 	case in.GetDirectResponse() != nil:

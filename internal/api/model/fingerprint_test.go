@@ -18,6 +18,7 @@ func TestEveryFieldCountsInTheFingerprint(t *testing.T) {
 		&Telemetry{}, &ProxyConfig{},
 		&GatewayClass{}, &KubernetesGateway{}, &AttachedRoute{}, &ReferenceGrant{}, &GatewayAPIStatus{},
 		&BackendTLSPolicy{}, &BackendPolicy{}, &CertificateBundle{}, &ListenerSet{}, &ServedGateway{},
+		&RootRoutes{}, &DelegateRoutes{}, &DelegationStatus{},
 	} {
 		full := reflect.New(reflect.TypeOf(o).Elem())
 		fill(full.Elem(), 0)

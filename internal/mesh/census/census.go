@@ -73,6 +73,9 @@ func Of(w *state.Snapshot) Census {
 		spaces.at(v.Namespace).Configures = true
 		addRoutes(v, routedFrom, atGateways)
 	}
+	for d := range w.Delegations() {
+		spaces.addDelegates(d)
+	}
 	for g := range w.Gateways() {
 		spaces.at(g.Namespace).Configures = true
 	}
@@ -93,6 +96,16 @@ func Of(w *state.Snapshot) Census {
 		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return c
+}
+
+// addDelegates notes the namespaces that have the delegates of a root, or a delegate alone.
+func (c counter) addDelegates(d *model.DelegationStatus) {
+	c.at(d.Namespace).Configures = true
+	for _, r := range d.Routes {
+		if r.Delegate != (model.ObjectName{}) {
+			c.at(r.Delegate.Namespace).Configures = true
+		}
+	}
 }
 
 // addRoutes notes the destinations of a VirtualService.

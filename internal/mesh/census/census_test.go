@@ -8,6 +8,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/source"
 )
 
 // TestCensus: what each namespace sees with and without a Sidecar, names that are looked up, routes
@@ -75,6 +76,38 @@ func TestCensus(t *testing.T) {
 	require.Equal(t, model.Host("ext.c.svc.cluster.local"), c.Services[0].Host)
 	require.Equal(t, 4, c.Services[0].Lookups, "two names for each of two ports")
 	require.Equal(t, []model.ScopedHost{{Namespace: "a", Host: "old.example.com"}}, c.Services[3].RoutedFrom)
+}
+
+// TestNamespacesOfDelegatesConfigure: without its namespace a delegate would be gone, and the routes
+// that delegate to it closed.
+func TestNamespacesOfDelegatesConfigure(t *testing.T) {
+	meta := func(namespace string) model.Meta {
+		return model.Meta{Kind: kinds.VirtualService, Namespace: namespace, Name: "v"}
+	}
+	key := func(namespace string) source.Key { m := meta(namespace); return m.Key() }
+	delegate := func(namespace string) model.Object {
+		return &model.DelegateRoutes{
+			Meta: meta(namespace), ExportTo: model.Exports{All: true}, Given: make([]model.Given, 1),
+			HTTP: []*model.HTTPRoute{{Direct: &model.DirectResponse{Status: 200}}},
+		}
+	}
+	root := &model.RootRoutes{
+		VirtualService: model.VirtualService{
+			Meta: meta("a"), Hosts: []model.Host{"a.test"}, Gateways: []string{model.Mesh},
+			HTTP: []*model.HTTPRoute{{}},
+		},
+		Delegations: []model.Delegation{{To: model.ObjectName{Namespace: "b", Name: "v"}}},
+	}
+	updates := []state.Update{
+		{Key: key("a"), Objects: []model.Object{root}},
+		{Key: key("b"), Objects: []model.Object{delegate("b")}},
+		{Key: key("unused"), Objects: []model.Object{delegate("unused")}},
+	}
+	w, _ := state.NewWriter().Apply(updates)
+	for _, n := range Of(w).Namespaces {
+		require.True(t, n.Configures, n.Name)
+	}
+	require.Len(t, Of(w).Namespaces, 3)
 }
 
 // TestReportsAreThoseOfTheWholeMesh: a Telemetry in the root namespace counts, if it is in force.

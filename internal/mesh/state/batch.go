@@ -14,6 +14,7 @@ type batch struct {
 	dirtySlices  []Pair[model.EndpointSlice]
 	dirtyEntries map[entryHost][]Pair[model.Service] // nil in a batch without ServiceEntries
 	attach       changedAttachments
+	delegation   changedDelegations
 	keys         [][]byte // of the object in hand
 }
 
@@ -28,7 +29,7 @@ func (b *batch) finish() *Snapshot {
 	switch {
 	case !b.delta.IsEmpty():
 		b.next.Generation++
-	case len(b.dirtySlices) == 0 && b.attach.isEmpty():
+	case len(b.dirtySlices) == 0 && b.attach.isEmpty() && b.delegation.isEmpty():
 		b.next = b.from
 	default: // a slice whose endpoints are all pending, a grant for nobody: remembered, but nothing to see
 	}
@@ -65,7 +66,7 @@ func (b *batch) swap(old, now model.Object) bool {
 		b.noteEntry(was, is)
 		return true
 	}
-	return b.swapTables(old, now)
+	return b.swapDelegation(old, now) || b.swapTables(old, now)
 }
 
 // swapTables is swap for an object as the snapshot has it.

@@ -41,6 +41,7 @@ type Delta struct {
 	WorkloadEntries        []Pair[model.WorkloadEntry]
 	GatewayAPIStatuses     []Pair[model.GatewayAPIStatus]
 	BackendPolicies        []Pair[model.BackendPolicy]
+	Delegations            []Pair[model.DelegationStatus]
 	Endpoints              []EndpointChange
 	Accounts               []AccountsChange
 	// AutoAddresses are the hosts that have another address from the mesh's range than before, or

@@ -33,7 +33,7 @@ func naiveSnapshotOf(present []meshlife.Update) naiveSnapshot {
 			d.objects = append(d.objects, s)
 		}
 	}
-	return d
+	return d.withDelegations()
 }
 
 // of are all objects of a type that fit, in the total order of conflicts.

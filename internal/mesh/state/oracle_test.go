@@ -154,6 +154,10 @@ func requireAnswers(t *rapid.T, d naiveSnapshot, s *Snapshot) {
 	}
 	require.ElementsMatch(t, names(of(d, all[model.VirtualService])), names(slices.Collect(s.VirtualServices())))
 	require.ElementsMatch(t, names(of(d, all[model.Service])), names(slices.Collect(s.Services())))
+	require.ElementsMatch(
+		t, names(of(d, all[model.DelegationStatus])),
+		names(slices.Collect(s.Delegations())),
+	)
 	requireAutoAddresses(t, d, s)
 }
 
@@ -392,6 +396,7 @@ func present[T any](o *T) []*T {
 func requireDelta(t *rapid.T, before, now naiveSnapshot, d *Delta) {
 	requirePairs(t, before, now, d.Services)
 	requirePairs(t, before, now, d.VirtualServices)
+	requirePairs(t, before, now, d.Delegations)
 	requirePairs(t, before, now, d.DestinationRules)
 	requirePairs(t, before, now, d.Gateways)
 	requirePairs(t, before, now, d.Sidecars)

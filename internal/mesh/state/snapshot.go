@@ -18,6 +18,9 @@ type Snapshot struct {
 
 	services               table[model.Service]
 	virtualServices        table[model.VirtualService]
+	rootRoutes             table[model.RootRoutes]
+	delegateRoutes         table[model.DelegateRoutes]
+	delegationStatuses     table[model.DelegationStatus]
 	destinationRules       table[model.DestinationRule]
 	gateways               table[model.Gateway]
 	credentials            table[model.Credential]
@@ -225,6 +228,18 @@ func (s *Snapshot) VirtualServices() iter.Seq[*model.VirtualService] {
 func (s *Snapshot) VirtualService(namespace, name string) *model.VirtualService {
 	found, _ := s.virtualServices.by[virtualServicesByName].get(join(namespace, name))
 	return found
+}
+
+// Delegation returns what the delegations of a VirtualService come to, or that nobody delegates to
+// it; nil for one that does not delegate, and for a delegate in use.
+func (s *Snapshot) Delegation(namespace, name string) *model.DelegationStatus {
+	found, _ := s.delegationStatuses.by[delegationStatusesByName].get(join(namespace, name))
+	return found
+}
+
+// Delegations yields what delegation comes to for each root, and each delegate that no root names.
+func (s *Snapshot) Delegations() iter.Seq[*model.DelegationStatus] {
+	return s.delegationStatuses.by[delegationStatusesByName].under(nil)
 }
 
 // VirtualServicesIn yields the VirtualServices of a namespace.

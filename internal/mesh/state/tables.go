@@ -26,6 +26,11 @@ const (
 )
 
 const (
+	rootRoutesByName     column[model.RootRoutes] = iota // namespace, name
+	rootRoutesByDelegate                                 // namespace and name of a delegate, namespace, name
+)
+
+const (
 	destinationRulesByHost         column[model.DestinationRule] = iota // host, order
 	destinationRulesByCredential                                        // credential, order
 	destinationRulesPassingThrough                                      // host, order; of those with PASSTHROUGH
@@ -120,6 +125,8 @@ const (
 	certificateBundlesByName   column[model.CertificateBundle] = 0 // namespace, name
 	servedGatewaysByName       column[model.ServedGateway]     = 0 // namespace, name
 	backendPoliciesByHost      column[model.BackendPolicy]     = 0 // host
+	delegateRoutesByName       column[model.DelegateRoutes]    = 0 // namespace, name
+	delegationStatusesByName   column[model.DelegationStatus]  = 0 // namespace, name
 )
 
 // tables are the model objects that a Snapshot keeps. A new type has a line here, a field in
@@ -167,6 +174,30 @@ var tables = []anyTable{
 				all = append(all, selector{l, &v.Meta})
 			}
 			return all
+		},
+	}),
+	declare(schema[model.RootRoutes]{
+		table: func(s *Snapshot) *table[model.RootRoutes] { return &s.rootRoutes },
+		indexes: []keysOf[model.RootRoutes]{
+			rootRoutesByName:     single(func(r *model.RootRoutes) []byte { return join(r.Namespace, r.Name) }),
+			rootRoutesByDelegate: rootDelegateKeys,
+		},
+		special: swapRoot,
+	}),
+	declare(schema[model.DelegateRoutes]{
+		table: func(s *Snapshot) *table[model.DelegateRoutes] { return &s.delegateRoutes },
+		indexes: []keysOf[model.DelegateRoutes]{
+			delegateRoutesByName: single(func(d *model.DelegateRoutes) []byte { return join(d.Namespace, d.Name) }),
+		},
+		special: swapDelegate,
+	}),
+	declare(schema[model.DelegationStatus]{
+		table:   func(s *Snapshot) *table[model.DelegationStatus] { return &s.delegationStatuses },
+		changes: func(d *Delta) *[]Pair[model.DelegationStatus] { return &d.Delegations },
+		indexes: []keysOf[model.DelegationStatus]{
+			delegationStatusesByName: single(
+				func(s *model.DelegationStatus) []byte { return join(s.Namespace, s.Name) },
+			),
 		},
 	}),
 	declare(schema[model.DestinationRule]{

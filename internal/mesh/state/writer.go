@@ -28,6 +28,7 @@ type Writer struct {
 	// entries are the hosts that several ServiceEntries of a namespace claim.
 	entries     *forkmap.Map[entryHost, entryGroup]
 	attachments *attachments
+	delegations *delegations
 }
 
 // NewWriter starts with an empty snapshot at generation 0.
@@ -42,9 +43,11 @@ func NewCountingWriter() *Writer { return newWriter(&atomic.Uint64{}) }
 func (w *Writer) AllocateFrom(r AutoRange) { w.snapshot.auto.from = r }
 
 func newWriter(lookups *atomic.Uint64) *Writer {
+	attachments := newAttachments()
 	return &Writer{
 		snapshot: emptySnapshot(lookups), objects: forkmap.New[source.Key, []model.Object](),
-		entries: forkmap.New[entryHost, entryGroup](), attachments: newAttachments(),
+		entries: forkmap.New[entryHost, entryGroup](), attachments: attachments,
+		delegations: &delegations{attachments.canonical},
 	}
 }
 
@@ -54,6 +57,7 @@ func newWriter(lookups *atomic.Uint64) *Writer {
 func (w *Writer) Fork() *Writer {
 	return &Writer{
 		snapshot: w.snapshot, objects: w.objects.Fork(), entries: w.entries.Fork(), attachments: w.attachments.fork(),
+		delegations: w.delegations,
 	}
 }
 
@@ -75,6 +79,7 @@ func (w *Writer) Apply(updates []Update) (*Snapshot, *Delta) {
 		w.remember(u.Key, kept)
 	}
 	b.swapEntries(w.entries)
+	w.delegations.step(b)
 	w.attachments.step(b)
 	b.joinEndpoints()
 	next := b.finish()

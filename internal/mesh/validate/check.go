@@ -43,6 +43,7 @@ func NewChecker(store *ProblemStore, o Options) *Checker {
 // Check repeats the checks that the delta may have changed. The cost follows the delta, not the
 // mesh. The findings are published with the next ProblemStore.Publish.
 func (c *Checker) Check(snap *state.Snapshot, d *state.Delta) {
+	c.checkDelegations(d)
 	c.checkRelations(snap, d)
 	c.checkServices(snap, d)
 	c.checkShadowed(snap, d)

@@ -16,6 +16,7 @@ const httpsPort = 443
 // Gateway's server without TLS.
 func checkRedirects(snap *state.Snapshot, v *model.VirtualService) []source.Problem {
 	var problems []source.Problem
+	written := writtenAt(snap, v)
 	for i, r := range v.HTTP {
 		if r.Redirect == nil || r.Redirect.Scheme != "https" || !r.Redirect.PortFromRequest {
 			continue
@@ -33,8 +34,9 @@ func checkRedirects(snap *state.Snapshot, v *model.VirtualService) []source.Prob
 			}
 		}
 		if len(plain) > 0 {
+			place := written(i)
 			problems = append(problems, source.Problem{
-				Severity: source.Warning, Path: fmt.Sprintf("spec.http[%d].redirect.derivePort", i),
+				Severity: source.Warning, Object: place.object, Path: place.path + ".redirect.derivePort",
 				Value: "FROM_REQUEST_PORT", Message: "leads to https at a port that speaks no TLS: " + atMost(3, plain),
 				Want: "FROM_PROTOCOL_DEFAULT, or the port of a server of HTTPS",
 			})

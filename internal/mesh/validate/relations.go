@@ -28,6 +28,11 @@ func (c *Checker) checkRelations(snap *state.Snapshot, d *state.Delta) {
 		}
 		dirty[p.New] = true
 	}
+	for _, p := range d.Delegations { // where the routes are written
+		if p.New != nil && !p.New.Unused {
+			dirty[snap.VirtualService(p.New.Namespace, p.New.Name)] = true
+		}
+	}
 	for _, h := range hostsNamed(d) {
 		for host := range snap.HostsUnder(h) {
 			addRoutesTo(snap, host, 0, dirty)
@@ -52,7 +57,7 @@ func (c *Checker) checkRelations(snap *state.Snapshot, d *state.Delta) {
 		if isAttached(v) {
 			continue
 		}
-		c.store.setRelation(routesOf(v), checkVirtualService(snap, v))
+		c.setRoutes(snap, v)
 		c.setUnresolved(v, slices.ContainsFunc(
 			state.DestinationHosts(v), func(h model.Host) bool { return winner(snap.Claims(h)) == nil },
 		))
@@ -153,8 +158,11 @@ func hostsNamed(d *state.Delta) []model.Host {
 	return slices.Compact(hosts)
 }
 
+// checkVirtualService returns what is wrong with a VirtualService. Problems of a delegate's routes
+// have its name as their object.
 func checkVirtualService(snap *state.Snapshot, v *model.VirtualService) []source.Problem {
 	var problems []source.Problem
+	written := writtenAt(snap, v)
 	add := func(p source.Problem) { problems = append(problems, p) }
 	for i, g := range v.Gateways {
 		if g != model.Mesh && snap.Gateway(g) == nil {
@@ -169,40 +177,41 @@ func checkVirtualService(snap *state.Snapshot, v *model.VirtualService) []source
 	}
 	problems = append(problems, checkRedirects(snap, v)...)
 	for i, r := range v.HTTP {
+		place := written(i)
 		for j, d := range r.Destinations {
-			at := fmt.Sprintf("spec.http[%d].route[%d].destination", i, j)
+			at := place.below(fmt.Sprintf(".route[%d].destination", j))
 			if v.Owner != "" {
-				at = "spec.rules.http.paths.backend.service" // of an Ingress
+				at.path = "spec.rules.http.paths.backend.service" // of an Ingress
 			}
-			problems = append(problems, checkDestination(snap, v, d, at)...)
+			problems = append(problems, at.told(checkDestination(snap, v, d, at))...)
 		}
+		mirrors := place.ofMirrors()
 		for j, m := range r.Mirrors {
-			problems = append(
-				problems,
-				checkDestination(snap, v, m.Destination, fmt.Sprintf("spec.http[%d].mirrors[%d].destination", i, j))...,
-			)
+			at := mirrors.below(fmt.Sprintf(".mirrors[%d].destination", j))
+			problems = append(problems, at.told(checkDestination(snap, v, m.Destination, at))...)
 		}
 	}
 	for i, r := range v.TLS {
 		for j, d := range r.Destinations {
 			problems = append(
 				problems,
-				checkDestination(snap, v, d, fmt.Sprintf("spec.tls[%d].route[%d].destination", i, j))...)
+				checkDestination(snap, v, d, place{path: fmt.Sprintf("spec.tls[%d].route[%d].destination", i, j)})...)
 		}
 	}
 	for i, r := range v.TCP {
 		for j, d := range r.Destinations {
 			problems = append(
 				problems,
-				checkDestination(snap, v, d, fmt.Sprintf("spec.tcp[%d].route[%d].destination", i, j))...)
+				checkDestination(snap, v, d, place{path: fmt.Sprintf("spec.tcp[%d].route[%d].destination", i, j)})...)
 		}
 	}
 	return problems
 }
 
 func checkDestination(
-	snap *state.Snapshot, v *model.VirtualService, d model.Destination, path string,
+	snap *state.Snapshot, v *model.VirtualService, d model.Destination, at place,
 ) []source.Problem {
+	path := at.path
 	if d.Host == "" {
 		return nil // the conversion said so
 	}
@@ -211,7 +220,7 @@ func checkDestination(
 		return []source.Problem{{
 			Severity: source.Error, Path: path + ".host", Value: string(d.Host),
 			Message: "no Service or ServiceEntry has this host; requests are answered with 503",
-			Want:    nearestHosts(snap, v, d.Host),
+			Want:    at.otherHosts(snap, v, d.Host),
 		}}
 	}
 	problems := checkLookedUp(v, s, path)
@@ -307,6 +316,10 @@ func ports(s *model.Service) string {
 	return strings.Join(numbers, ", ")
 }
 
+func wantHost(namespace string) string {
+	return "the name of a Service in namespace " + namespace + ", or a fully qualified host"
+}
+
 // nearestHosts suggests hosts of the same namespace, or with the same first label elsewhere.
 func nearestHosts(snap *state.Snapshot, v *model.VirtualService, h model.Host) string {
 	first, _, _ := strings.Cut(string(h), ".")
@@ -318,7 +331,7 @@ func nearestHosts(snap *state.Snapshot, v *model.VirtualService, h model.Host) s
 		}
 	}
 	if len(near) == 0 {
-		return "the name of a Service in namespace " + v.Namespace + ", or a fully qualified host"
+		return wantHost(v.Namespace)
 	}
 	return "perhaps " + strings.Join(near[:min(3, len(near))], " or ")
 }

@@ -132,13 +132,14 @@ func plain(o model.Object) {
 		o.ExportTo = model.Exports{All: true}
 	case *model.DestinationRule:
 		o.ExportTo, o.Selector = model.Exports{All: true}, model.Labels{}
+	case *model.RootRoutes:
+		plain(&o.VirtualService)
+	case *model.DelegateRoutes:
+		o.ExportTo = model.Exports{All: true}
+		plainMatches(o.HTTP)
 	case *model.VirtualService:
 		o.ExportTo = model.Exports{All: true}
-		for _, r := range o.HTTP {
-			for _, m := range r.Matches {
-				m.SourceLabels, m.SourceNamespace, m.Gateways = model.Labels{}, "", nil
-			}
-		}
+		plainMatches(o.HTTP)
 		for _, r := range o.TCP {
 			for _, m := range r.Matches {
 				m.SourceLabels, m.SourceNamespace, m.Gateways = model.Labels{}, "", nil
@@ -146,6 +147,14 @@ func plain(o model.Object) {
 		}
 	case *model.Gateway:
 		o.Selector = model.Labels{}
+	}
+}
+
+func plainMatches(routes []*model.HTTPRoute) {
+	for _, r := range routes {
+		for _, m := range r.Matches {
+			m.SourceLabels, m.SourceNamespace, m.Gateways = model.Labels{}, "", nil
+		}
 	}
 }
 
@@ -233,6 +242,8 @@ func contest(o model.Object) string {
 		return "service " + string(o.Host)
 	case *model.VirtualService:
 		return "routes " + string(o.Hosts[0])
+	case *model.RootRoutes:
+		return contest(&o.VirtualService)
 	case *model.DestinationRule:
 		return "rule " + o.Namespace + " " + string(o.Host) + " " + o.Selector.String()
 	case *model.Sidecar:
@@ -283,6 +294,12 @@ func MetaOf(o model.Object) *model.Meta {
 	case *model.Service:
 		return &o.Meta
 	case *model.VirtualService:
+		return &o.Meta
+	case *model.RootRoutes:
+		return &o.Meta
+	case *model.DelegateRoutes:
+		return &o.Meta
+	case *model.DelegationStatus:
 		return &o.Meta
 	case *model.DestinationRule:
 		return &o.Meta

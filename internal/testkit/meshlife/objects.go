@@ -74,7 +74,7 @@ func drawObjects(t *rapid.T, k source.Key) []model.Object {
 	case kinds.ServiceEntry:
 		return drawEntry(t, m)
 	case kinds.VirtualService:
-		return []model.Object{drawVirtualService(t, m)}
+		return []model.Object{drawRoutes(t, m)}
 	case kinds.DestinationRule:
 		return []model.Object{drawDestinationRule(t, m)}
 	case kinds.Sidecar:

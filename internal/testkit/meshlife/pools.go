@@ -38,15 +38,11 @@ func (p *pools) converted(o model.Object) model.Object {
 	o = Clone(o)
 	switch o := o.(type) {
 	case *model.VirtualService:
+		p.routes(o)
+	case *model.RootRoutes:
+		p.routes(&o.VirtualService)
+	case *model.DelegateRoutes:
 		each(o.HTTP, p.httpRoute)
-		each(o.TLS, func(r *model.TLSRoute) *model.TLSRoute {
-			each(r.Matches, p.l4Matches.Canonical)
-			return p.tlsRoutes.Canonical(r)
-		})
-		each(o.TCP, func(r *model.TCPRoute) *model.TCPRoute {
-			each(r.Matches, p.l4Matches.Canonical)
-			return p.tcpRoutes.Canonical(r)
-		})
 	case *model.DestinationRule:
 		o.Policy = p.policy(o.Policy)
 		for i := range o.Subsets {
@@ -74,6 +70,18 @@ func (p *pools) converted(o model.Object) model.Object {
 		o.Retries, o.Locality = p.retries.Canonical(o.Retries), p.localities.Canonical(o.Locality)
 	}
 	return o
+}
+
+func (p *pools) routes(v *model.VirtualService) {
+	each(v.HTTP, p.httpRoute)
+	each(v.TLS, func(r *model.TLSRoute) *model.TLSRoute {
+		each(r.Matches, p.l4Matches.Canonical)
+		return p.tlsRoutes.Canonical(r)
+	})
+	each(v.TCP, func(r *model.TCPRoute) *model.TCPRoute {
+		each(r.Matches, p.l4Matches.Canonical)
+		return p.tcpRoutes.Canonical(r)
+	})
 }
 
 func (p *pools) httpRoute(r *model.HTTPRoute) *model.HTTPRoute {

@@ -85,8 +85,12 @@ func claim(o, other model.Object) {
 	switch o := o.(type) {
 	case *model.Service:
 		o.Host = other.(*model.Service).Host
+	case *model.RootRoutes:
+		claim(&o.VirtualService, other)
 	case *model.VirtualService:
-		o.Hosts = slices.Clone(other.(*model.VirtualService).Hosts[:1])
+		if v := routesOf(other); v != nil {
+			o.Hosts = slices.Clone(v.Hosts[:1])
+		}
 	case *model.DestinationRule:
 		o.Host, o.Selector = other.(*model.DestinationRule).Host, other.(*model.DestinationRule).Selector
 	case *model.Sidecar:

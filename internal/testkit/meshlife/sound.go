@@ -34,6 +34,10 @@ func soundAlone(o model.Object) bool {
 		}
 		both := func(d *model.Destination) bool { return d.Port != 0 && d.PortName != "" }
 		return distinct(o.Hosts, func(h model.Host) any { return h }) && !slices.ContainsFunc(destinations(o), both)
+	case *model.RootRoutes:
+		return soundAlone(&o.VirtualService) && soundDelegations(o)
+	case *model.DelegateRoutes:
+		return soundDelegate(o)
 	case *model.AuthorizationPolicy:
 		return distinct(o.Gateways, func(name string) any { return name })
 	case *model.RequestAuthentication:

@@ -285,12 +285,15 @@ func (h *History) reroute(t *rapid.T, kind kinds.Kind) []Update {
 	return []Update{h.set(k, objects)}
 }
 
-// leads are the destinations of all VirtualServices among the objects.
+// leads are the destinations of all routes among the objects.
 func leads(objects []model.Object) []*model.Destination {
 	var found []*model.Destination
 	for _, o := range objects {
-		if v, ok := o.(*model.VirtualService); ok {
+		if v := routesOf(o); v != nil {
 			found = append(found, destinations(v)...)
+		}
+		if d, ok := o.(*model.DelegateRoutes); ok {
+			found = append(found, destinations(&model.VirtualService{HTTP: d.HTTP})...)
 		}
 	}
 	return found
