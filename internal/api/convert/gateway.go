@@ -118,10 +118,7 @@ func (r *reader) gatewayProtocol(p path, in *networking.Server, out *model.Gatew
 	case protocol == model.TLS:
 		out.TLS = r.serverTLS(p.dot("tls"), in.GetTls())
 		if out.TLS != nil && out.TLS.Mode.Terminates() {
-			out.Protocol = model.TCP
-			if strings.EqualFold(word, "HTTPS") {
-				out.Protocol = model.HTTP
-			}
+			out.Protocol = insideTLS(word)
 		}
 		out.PortName = in.GetPort().GetName()
 		if strings.EqualFold(word, "HTTPS") && out.PortName == "" {

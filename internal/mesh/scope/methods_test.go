@@ -137,7 +137,7 @@ var methods = map[string]method{
 	"Headers":        {alike, func(s *scope.Scope, _ *arguments) any { return s.Headers() }},
 	"HTTPProxyPort":  {alike, func(s *scope.Scope, _ *arguments) any { return s.HTTPProxyPort() }},
 	"Intercepts":     {alike, func(s *scope.Scope, _ *arguments) any { return s.Intercepts() }},
-	"RegistryOnly":   {alike, func(s *scope.Scope, _ *arguments) any { return s.RegistryOnly() }},
+	"Outbound":       {alike, func(s *scope.Scope, _ *arguments) any { return s.Outbound() }},
 	"TakesMeshTLS":   {alike, func(s *scope.Scope, _ *arguments) any { return s.TakesMeshTLS() }},
 	"CallsInMeshTLS": {alike, func(s *scope.Scope, _ *arguments) any { return s.CallsInMeshTLS() }},
 	"NamesHosts":     {alike, func(s *scope.Scope, _ *arguments) any { return s.NamesHosts() }},

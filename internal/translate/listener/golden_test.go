@@ -94,6 +94,8 @@ type goldenInbound struct {
 	Name, Bind, Protocol, Cluster string
 	Port                          uint16
 	Refuses, TakesTLS             bool
+	TLS                           *model.ServerTLS
+	FilesByAgent                  bool
 }
 
 type goldenVirtual struct {
@@ -224,7 +226,7 @@ func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 func (in *goldenInbound) port(t *testing.T) listener.InboundPort {
 	return listener.InboundPort{
 		Name: in.Name, Port: in.Port, Protocol: protocol(t, in.Protocol), Cluster: in.Cluster, Refuses: in.Refuses,
-		TakesTLS: in.TakesTLS,
+		TakesTLS: in.TakesTLS, TLS: in.TLS, FilesByAgent: in.FilesByAgent,
 	}
 }
 

@@ -133,6 +133,10 @@ type InboundPort struct {
 	// connections that are not HTTP. Then any TLS counts as that of the mesh, whatever protocols
 	// the client asks for (ALPN): STRICT leaves no other.
 	Refuses bool
+	// TLS, unless it is nil, is TLS of clients outside of the mesh, which ends here: then nothing
+	// else is taken, and TakesTLS is not set. FilesByAgent is that of a ServerChain.
+	TLS          *model.ServerTLS
+	FilesByAgent bool
 }
 
 // InboundInput is a listener on the workload's own address for one of its ports.
@@ -174,10 +178,10 @@ type UndeclaredPort struct {
 // VirtualOutboundInput is the listener "virtualOutbound", to which all calls of a workload are
 // redirected.
 type VirtualOutboundInput struct {
-	// RegistryOnly closes connections to destinations that no other listener is for, instead of
-	// handing them on.
-	RegistryOnly bool
-	Common       *Common
+	// To is the cluster of connections to destinations that no other listener is for; empty if these
+	// are closed.
+	To     string
+	Common *Common
 }
 
 // GatewayInput is a gateway's listener ("0.0.0.0_<port>").
