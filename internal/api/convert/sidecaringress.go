@@ -46,12 +46,7 @@ func (r *reader) defaultEndpoint(p path, text string, port uint16) (string, uint
 		return "", port
 	}
 	if socket, unix := strings.CutPrefix(text, "unix://"); unix {
-		if len(socket) < 2 || (socket[0] != '/' && socket[0] != '@') {
-			r.fail(p, text, "is no Unix socket", `"unix:///path/to/socket" or "unix://@name"`)
-		}
-		if isProxySocket(socket) {
-			r.fail(p, text, "is where the proxy has its own sockets", "a socket of the application")
-		}
+		r.unixSocket(p, text, socket)
 		return text, 0
 	}
 	endpoint, err := netip.ParseAddrPort(text)
@@ -70,6 +65,20 @@ func (r *reader) defaultEndpoint(p path, text string, port uint16) (string, uint
 		`"127.0.0.1:PORT", "[::1]:PORT", "0.0.0.0:PORT", "[::]:PORT" or "unix:///path/to/socket"`,
 	)
 	return "", 0
+}
+
+// maxSocketPath is how many bytes the path of a Unix socket has at most (sockaddr_un, without its
+// last 0).
+const maxSocketPath = 107
+
+// unixSocket checks the path of a Unix socket, or its name in the abstract namespace.
+func (r *reader) unixSocket(p path, text, socket string) {
+	if len(socket) < 2 || len(socket) > maxSocketPath || (socket[0] != '/' && socket[0] != '@') || hasControl(socket) {
+		r.fail(p, text, "is no Unix socket", `"unix:///path/to/socket" or "unix://@name"`)
+	}
+	if isProxySocket(socket) {
+		r.fail(p, text, "is where the proxy has its own sockets", "a socket of the application")
+	}
 }
 
 // isProxySocket reports whether a Unix socket may be one of the proxy: of certificates, of the

@@ -75,8 +75,11 @@ func (s *GatewayServer) HasTLS() bool { return s.TLS != nil || s.Protocol == TLS
 
 // GatewayServer is one port of a Gateway and the hosts it takes.
 type GatewayServer struct {
-	Name     string
-	Port     uint16
+	Name string
+	Port uint16
+	// Bind is the address of the listener: an IP, or "unix://" and a path with port 0; empty for all
+	// addresses of the workload.
+	Bind     string
 	PortName string // with TLS: it names the route table
 	// Protocol is what the proxy sees: the protocol inside TLS if the proxy terminates it, else
 	// TLS.

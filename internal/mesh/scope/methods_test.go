@@ -178,9 +178,11 @@ var methods = map[string]method{
 	"PortConflicts": {recorded, func(s *scope.Scope, _ *arguments) any { return s.PortConflicts() }},
 	"PortServices":  {recorded, func(s *scope.Scope, _ *arguments) any { return s.PortServices() }},
 	"InboundPool":   {recorded, func(s *scope.Scope, a *arguments) any { return s.InboundPool(a.port) }},
-	"BoundPort":     {recorded, func(s *scope.Scope, a *arguments) any { return s.BoundPort(a.port) }},
-	"ServersOn":     {recorded, func(s *scope.Scope, a *arguments) any { return s.ServersOn(a.port) }},
-	"TLSHostsOn":    {recorded, func(s *scope.Scope, a *arguments) any { return s.TLSHostsOn(a.port) }},
+	"AddressOf": {recorded, func(s *scope.Scope, a *arguments) any {
+		return s.AddressOf(&model.GatewayServer{Port: a.port})
+	}},
+	"ServersOn":     {recorded, func(s *scope.Scope, a *arguments) any { return s.ServersOn(scope.Address{Port: a.port}) }},
+	"TLSHostsOn":    {recorded, func(s *scope.Scope, a *arguments) any { return s.TLSHostsOn(scope.Address{Port: a.port}) }},
 	"Refuses":       {recorded, func(s *scope.Scope, a *arguments) any { return s.Refuses(a.port) }},
 	"MTLSMode":      {recorded, func(s *scope.Scope, a *arguments) any { return s.MTLSMode(a.port) }},
 	"MTLSPolicy":    {recorded, func(s *scope.Scope, a *arguments) any { return s.MTLSPolicy(a.port) }},

@@ -30,10 +30,10 @@ type Scope struct {
 	Cache *LookupCache
 	// Reads, unless it is nil, takes down what the scope is asked and what it answers.
 	Reads *ReadSet
-	// servers are those of the class's Gateways by bound port; nil before the first question.
-	servers map[uint16][]GatewayServer
-	// tlsHosts are what TLSHostsOn has answered by bound port.
-	tlsHosts map[uint16]*TLSHosts
+	// servers are those of the class's Gateways by address; nil before the first question.
+	servers map[Address][]GatewayServer
+	// tlsHosts are what TLSHostsOn has answered by address.
+	tlsHosts map[Address]*TLSHosts
 }
 
 func (s *Scope) evaluated() {

@@ -76,7 +76,7 @@ var pathLevels = map[string]model.PathNormalization{
 }
 
 type goldenGateway struct {
-	Name       string
+	Name, Bind string
 	Port       uint16
 	RouteTable string
 	GRPCWeb    bool
@@ -241,7 +241,7 @@ func (in *goldenGateway) input(common *listener.Common) listener.GatewayInput {
 		})
 	}
 	return listener.GatewayInput{
-		Name: in.Name, Port: in.Port, RouteTable: in.RouteTable, GRPCWeb: in.GRPCWeb, Common: common,
+		Name: in.Name, Bind: in.Bind, Port: in.Port, RouteTable: in.RouteTable, GRPCWeb: in.GRPCWeb, Common: common,
 		Chains: model.NewInterner[listener.ServerChain]().List(chains),
 	}
 }

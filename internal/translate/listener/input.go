@@ -184,9 +184,10 @@ type VirtualOutboundInput struct {
 	Common *Common
 }
 
-// GatewayInput is a gateway's listener ("0.0.0.0_<port>").
+// GatewayInput is a gateway's listener ("0.0.0.0_<port>", or "<bind>_<port>").
 type GatewayInput struct {
 	Name       string
+	Bind       string // an IP, or "unix://" and a path; empty for all addresses of the workload
 	Port       uint16
 	RouteTable string // of HTTP in plaintext ("http.<port>"); empty for none
 	GRPCWeb    bool   // virtual hosts of RouteTable turn gRPC-Web on

@@ -85,7 +85,8 @@ egress: [{hosts: [./web.default.svc.cluster.local]}]`+refuse)), func(t *testing.
 		func(t *testing.T, m *livemesh.Mesh) {
 			requireStatus(t, 502, m.Client("client-v1").Get(local))
 		})
-	m.Run("what is excluded is refused", scoped("narrow", "egress: [{hosts: ['*/*', '~other/*.cluster.local']}]"+refuse),
+	m.Run("what is excluded is refused",
+		scoped("narrow", "egress: [{hosts: ['*/*', '~other/*.cluster.local']}]"+refuse),
 		func(t *testing.T, m *livemesh.Mesh) {
 			m.RequireNoProblems()
 			requireVersion(t, "v1", m.Client("client-v1").Get("http://web/"))
