@@ -140,10 +140,14 @@ func requireSoundService(t *testing.T, s *model.Service) {
 		require.True(t, (p.Target != 0) != (p.TargetName != ""))
 	}
 	for _, e := range s.Endpoints {
-		require.NotZero(t, e.Port)
-		if s.Resolution == model.EDS {
+		unix := strings.HasPrefix(e.Address, model.UnixPrefix)
+		require.Equal(t, unix, e.Port == 0)
+		switch {
+		case unix:
+			require.Equal(t, model.EDS, s.Resolution)
+		case s.Resolution == model.EDS:
 			requireAddress(t, e.Address)
-		} else {
+		default:
 			requireHost(t, model.Host(e.Address))
 		}
 	}

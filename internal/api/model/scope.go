@@ -77,8 +77,8 @@ func (s *GatewayServer) HasTLS() bool { return s.TLS != nil || s.Protocol == TLS
 type GatewayServer struct {
 	Name string
 	Port uint16
-	// Bind is the address of the listener: an IP, or "unix://" and a path with port 0; empty for all
-	// addresses of the workload.
+	// Bind is the address of the listener: an IP, or "unix://" and a path with port 0; empty for
+	// all addresses of the workload.
 	Bind     string
 	PortName string // with TLS: it names the route table
 	// Protocol is what the proxy sees: the protocol inside TLS if the proxy terminates it, else
@@ -145,13 +145,13 @@ type IngressListener struct {
 	EndpointAddress string
 	EndpointPort    uint16
 	Pool            *ConnectionPool // for connections to the process; nil leaves the Sidecar's
-	// Bind is the address of a listener of its own, an IP; empty for the workload's address. OwnPort
-	// is set if there is such a listener even where calls are redirected (captureMode NONE); else
-	// Bind means nothing there.
+	// Bind is the address of a listener of its own, an IP; empty for the workload's address.
+	// OwnPort is set if there is such a listener even where calls are redirected (captureMode
+	// NONE); else Bind means nothing there.
 	Bind    string
 	OwnPort bool
-	// TLS is how the listener ends TLS of clients outside of the mesh, with certificates from files;
-	// nil for none. Protocol is what is inside.
+	// TLS is how the listener ends TLS of clients outside of the mesh, with certificates from
+	// files; nil for none. Protocol is what is inside.
 	TLS *ServerTLS
 }
 

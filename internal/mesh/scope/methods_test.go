@@ -181,8 +181,12 @@ var methods = map[string]method{
 	"AddressOf": {recorded, func(s *scope.Scope, a *arguments) any {
 		return s.AddressOf(&model.GatewayServer{Port: a.port})
 	}},
-	"ServersOn":     {recorded, func(s *scope.Scope, a *arguments) any { return s.ServersOn(scope.Address{Port: a.port}) }},
-	"TLSHostsOn":    {recorded, func(s *scope.Scope, a *arguments) any { return s.TLSHostsOn(scope.Address{Port: a.port}) }},
+	"ServersOn": {recorded, func(s *scope.Scope, a *arguments) any {
+		return s.ServersOn(scope.Address{Port: a.port})
+	}},
+	"TLSHostsOn": {recorded, func(s *scope.Scope, a *arguments) any {
+		return s.TLSHostsOn(scope.Address{Port: a.port})
+	}},
 	"Refuses":       {recorded, func(s *scope.Scope, a *arguments) any { return s.Refuses(a.port) }},
 	"MTLSMode":      {recorded, func(s *scope.Scope, a *arguments) any { return s.MTLSMode(a.port) }},
 	"MTLSPolicy":    {recorded, func(s *scope.Scope, a *arguments) any { return s.MTLSPolicy(a.port) }},

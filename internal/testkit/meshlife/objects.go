@@ -306,7 +306,7 @@ func drawGateway(t *rapid.T, m model.Meta) *model.Gateway {
 	for i := range rapid.IntRange(1, 3).Draw(t, "servers") {
 		s := model.GatewayServer{
 			Port:     one(t, "port", ports...),
-			Bind:     one(t, "bind", "", "", "", "127.0.0.9", "unix:///gateway"),
+			Bind:     one(t, "bind", "", "", "", "127.0.0.9"),
 			Protocol: one(t, "protocol", model.HTTP, model.HTTP, model.HTTP2, model.TCP, model.GRPCWeb),
 			Hosts:    drawScoped(t),
 			Redirect: rarely(t, 4, "redirect"), Broken: one(t, "broken", "", "", "", "a mistake"),

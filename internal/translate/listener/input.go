@@ -178,8 +178,8 @@ type UndeclaredPort struct {
 // VirtualOutboundInput is the listener "virtualOutbound", to which all calls of a workload are
 // redirected.
 type VirtualOutboundInput struct {
-	// To is the cluster of connections to destinations that no other listener is for; empty if these
-	// are closed.
+	// To is the cluster of connections to destinations that no other listener is for; empty if
+	// these are closed.
 	To     string
 	Common *Common
 }

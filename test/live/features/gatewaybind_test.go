@@ -14,8 +14,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
 )
 
-// TestGatewayListensWhereItsServersSay: servers with an address of their own, or a Unix socket, have
-// a listener and routes of their own beside those at all addresses.
+// TestGatewayListensWhereItsServersSay: servers with an address of their own, or a Unix socket,
+// have a listener and routes of their own beside those at all addresses.
 func TestGatewayListensWhereItsServersSay(t *testing.T) {
 	const bind = "127.99.7.32"
 	dir, err := os.MkdirTemp("", "bind") // t.TempDir is too long for a socket
