@@ -27,7 +27,7 @@ func baseFor(classes []*class, key *scope.Class, s *scope.Scope) (base *class) {
 	for _, other := range classes {
 		switch {
 		case other.key.Type != key.Type || other.key.Settings != key.Settings ||
-			other.key.Stated != key.Stated || other.scope.RegistryOnly() != s.RegistryOnly():
+			other.key.Stated != key.Stated || other.scope.Outbound() != s.Outbound():
 		case other.key.Namespace != key.Namespace:
 			if base == nil && seesAll(s) && seesAll(&other.scope) {
 				base = other

@@ -20,7 +20,7 @@ func (m *impact) forClass(from, to *scope.Scope) (of *impact, narrow bool) {
 	if from.Sidecar() == to.Sidecar() {
 		return m, true
 	}
-	if from.Intercepts() && from.RegistryOnly() != to.RegistryOnly() {
+	if from.Intercepts() && from.Outbound() != to.Outbound() {
 		return m, false // each port has a part for unknown destinations
 	}
 	changed, narrow := egressChange(from, to)
@@ -57,31 +57,47 @@ func (m *impact) clone() *impact {
 	return &c
 }
 
-// egressChange returns the hosts that only one of two Sidecars lets in. narrow is false if these
-// may be all.
+// egressChange returns hosts that cover all that only one of two Sidecars shows. narrow is false if
+// these may be all.
 func egressChange(from, to *scope.Scope) (changed []model.ScopedHost, narrow bool) {
 	before, all := from.Egress()
 	after, none := to.Egress()
 	if all || none {
 		return nil, all == none
 	}
-	sides := map[model.ScopedHost]uint8{}
-	for _, h := range before {
-		sides[h] |= 1
+	old, now := shown(before), shown(after)
+	for h, hidden := range old {
+		changed = append(changed, shownOtherwise(h, hidden, now[h])...)
 	}
-	for _, h := range after {
-		sides[h] |= 2
-	}
-	for h, side := range sides {
-		switch {
-		case side == 1|2:
-		case h.Namespace == "*" && h.Host == "*":
-			return nil, false
-		default:
-			changed = append(changed, h)
+	for h, hidden := range now {
+		if old[h] == nil {
+			changed = append(changed, shownOtherwise(h, nil, hidden)...)
 		}
 	}
-	return changed, true
+	return changed, !slices.Contains(changed, model.ScopedHost{Namespace: "*", Host: "*"})
+}
+
+// shown returns the hosts that listeners list, and what each listener hides beside them.
+func shown(listeners []model.EgressListener) map[model.ScopedHost][][]model.ScopedHost {
+	hosts := map[model.ScopedHost][][]model.ScopedHost{}
+	for _, l := range listeners {
+		for _, h := range l.Hosts {
+			hosts[h] = append(hosts[h], l.Hidden)
+		}
+	}
+	return hosts
+}
+
+// shownOtherwise returns hosts that cover what a listed host shows on one side alone. If both sides
+// list it, that is below what is hidden on one of them.
+func shownOtherwise(h model.ScopedHost, old, now [][]model.ScopedHost) []model.ScopedHost {
+	switch {
+	case old == nil || now == nil:
+		return []model.ScopedHost{h}
+	case slices.EqualFunc(old, now, slices.Equal):
+		return nil
+	}
+	return slices.Concat(slices.Concat(old...), slices.Concat(now...))
 }
 
 // addListed adds what becomes visible or invisible when a Sidecar begins or ceases to list a host.

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
@@ -12,10 +13,10 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// serversOn returns the servers that a gateway class has on a bound port, broken ones too, in the
+// serversOn returns the servers that a gateway class has at an address, broken ones too, in the
 // total order.
-func serversOn(s *scope.Scope, port uint16) []server {
-	on := s.ServersOn(port)
+func serversOn(s *scope.Scope, at scope.Address) []server {
+	on := s.ServersOn(at)
 	found := make([]server, 0, len(on))
 	for _, of := range on {
 		found = append(found, serverAt(of.Gateway, of.Index))
@@ -38,16 +39,17 @@ func (sv server) entryPoint() entryPoint {
 	return entryPoint{port: sv.Port, gateways: []string{sv.name()}}
 }
 
-// tableOn returns the name of the server's route table on a bound port. HTTP in plaintext shares
+// tableOn returns the name of the server's route table at an address. HTTP in plaintext shares
 // one table. A server with TLS has its own. The name is empty for what is not HTTP.
-func (sv server) tableOn(port uint16) string {
+func (sv server) tableOn(at scope.Address) string {
 	switch {
 	case !sv.Protocol.IsHTTP():
 		return ""
 	case sv.TLS == nil:
-		return plaintextTable(port)
+		return plaintextTable(at)
 	}
-	return ownTablePrefix + portText(sv.Port) + "." + sv.PortName + "." + sv.gateway.Name + "." + sv.gateway.Namespace
+	return ownTablePrefix + portText(sv.Port) + "." + sv.PortName + "." + sv.gateway.Name + "." + sv.gateway.Namespace +
+		bindSuffix(sv.Bind)
 }
 
 func (sv server) name() string { return sv.gateway.Namespace + "/" + sv.gateway.Name }
@@ -115,11 +117,11 @@ func (sv server) commonHost(vs *model.VirtualService, host model.Host) (model.Ho
 
 // gatewaySlots are the listener of a gateway's port, if anything is open on it, and the heads of
 // its route tables.
-func (b unitBuilder) gatewaySlots(s *scope.Scope, port uint16, report func(source.Problem)) []slot {
+func (b unitBuilder) gatewaySlots(s *scope.Scope, at scope.Address, report func(source.Problem)) []slot {
 	var slots []slot
 	tables := map[string]bool{}
-	for _, sv := range serversOn(s, port) {
-		if table := sv.tableOn(port); table != "" && sv.Broken == "" && !tables[table] {
+	for _, sv := range serversOn(s, at) {
+		if table := sv.tableOn(at); table != "" && sv.Broken == "" && !tables[table] {
 			tables[table] = true
 			slots = append(slots, slot{
 				typ:  resource.Route,
@@ -128,19 +130,20 @@ func (b unitBuilder) gatewaySlots(s *scope.Scope, port uint16, report func(sourc
 			})
 		}
 	}
-	open := b.gatewayPortOf(s, port, report)
+	open := b.gatewayPortOf(s, at, report)
 	if !open.http && len(open.chains) == 0 {
 		return slots
 	}
 	in := listener.GatewayInput{
-		Name:        "0.0.0.0_" + portText(port),
-		Port:        port,
+		Name:        cmp.Or(at.Bind, "0.0.0.0") + "_" + portText(at.Port),
+		Bind:        at.Bind,
+		Port:        at.Port,
 		Chains:      b.serverChains.List(open.chains),
 		AuthFilters: b.authFiltersOf(s),
 		Common:      b.common(s, model.ClientMode),
 	}
 	if open.http {
-		in.RouteTable, in.GRPCWeb = plaintextTable(port), open.grpcWeb
+		in.RouteTable, in.GRPCWeb = plaintextTable(at), open.grpcWeb
 	}
 	return append(slots, slot{
 		typ:  resource.Listener,
@@ -155,7 +158,7 @@ func (b unitBuilder) gatewaySlots(s *scope.Scope, port uint16, report func(sourc
 // if they have no routes.
 func (b unitBuilder) gatewayHostSlots(s *scope.Scope, u unit) []slot {
 	port, host := u.port, u.host
-	servers := serversOfTable(s, port, u.table)
+	servers := serversOfTable(s, u.address(), u.table)
 	owners := boundRoutes(s, servers, host)
 	redirect := slices.ContainsFunc(servers, func(sv server) bool { return sv.redirects(host) }) ||
 		slices.ContainsFunc(owners, func(o bound) bool { return o.redirect })

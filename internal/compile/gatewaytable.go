@@ -15,27 +15,37 @@ import (
 const ownTablePrefix = "https."
 
 // plaintextTable is the name of the route table that all servers for HTTP in plaintext share on a
-// bound port.
-func plaintextTable(port uint16) string { return "http." + portText(port) }
+// bound port of one address.
+func plaintextTable(at scope.Address) string {
+	return "http." + portText(at.Port) + bindSuffix(at.Bind)
+}
+
+// bindSuffix ends the names of the route tables of servers with an address of their own.
+func bindSuffix(bind string) string {
+	if bind == "" {
+		return ""
+	}
+	return "." + bind
+}
 
 // serversOfTable returns the servers of a route table, in the total order. A broken server stays
 // closed and is left out.
-func serversOfTable(s *scope.Scope, port uint16, table string) []server {
+func serversOfTable(s *scope.Scope, at scope.Address, table string) []server {
 	if own, is := strings.CutPrefix(table, ownTablePrefix); is {
-		return serversOfOwnTable(s, port, own)
+		return serversOfOwnTable(s, at, own)
 	}
-	if table != plaintextTable(port) {
+	if table != plaintextTable(at) {
 		return nil
 	}
-	return slices.DeleteFunc(serversOn(s, port), func(sv server) bool {
+	return slices.DeleteFunc(serversOn(s, at), func(sv server) bool {
 		return sv.Broken != "" || sv.TLS != nil || !sv.Protocol.IsHTTP()
 	})
 }
 
 // serversOfOwnTable is serversOfTable for the rest of a name behind ownTablePrefix (tableOn). Names
 // of ports and of Gateways may have dots, so each part that may be the Gateway's name is looked up.
-func serversOfOwnTable(s *scope.Scope, port uint16, table string) []server {
-	number, rest, _ := strings.Cut(table, ".")
+func serversOfOwnTable(s *scope.Scope, address scope.Address, table string) []server {
+	number, rest, _ := strings.Cut(strings.TrimSuffix(table, bindSuffix(address.Bind)), ".")
 	end := strings.LastIndexByte(rest, '.')
 	if end < 0 {
 		return nil
@@ -50,7 +60,7 @@ func serversOfOwnTable(s *scope.Scope, port uint16, table string) []server {
 		for i := range g.Servers {
 			sv := server{gateway: g, index: i, GatewayServer: &g.Servers[i]}
 			if sv.Broken == "" && sv.TLS != nil && sv.Protocol.IsHTTP() && sv.PortName == names[:at] &&
-				portText(sv.Port) == number && s.BoundPort(sv.Port) == port {
+				portText(sv.Port) == number && s.AddressOf(sv.GatewayServer) == address {
 				found = append(found, sv)
 			}
 		}

@@ -44,7 +44,7 @@ func (b unitBuilder) virtualSlots(s *scope.Scope, ports []inbound) []slot {
 		}},
 		{typ: resource.Listener, name: listener.VirtualOutboundName, get: func() *resource.Resource {
 			return b.virtualOut.get(listener.VirtualOutboundInput{
-				RegistryOnly: s.RegistryOnly(), Common: b.common(s, model.ClientMode),
+				To: unknownCluster(s), Common: b.common(s, model.ClientMode),
 			})
 		}},
 		{typ: resource.Listener, name: listener.VirtualInboundName, get: func() *resource.Resource {
@@ -52,7 +52,11 @@ func (b unitBuilder) virtualSlots(s *scope.Scope, ports []inbound) []slot {
 		}},
 	}
 	for _, in := range ports {
-		slots = append(slots, b.inboundCluster(s, in))
+		if in.hasListener(s) {
+			slots = append(slots, b.inboundPair(s, in)...)
+		} else {
+			slots = append(slots, b.inboundCluster(s, in))
+		}
 	}
 	return slots
 }
@@ -63,12 +67,16 @@ func (b unitBuilder) virtualInbound(
 ) listener.VirtualInboundInput {
 	named := make([]listener.InboundPort, 0, len(ports))
 	for _, in := range ports {
-		named = append(named, in.listenerPort(s))
+		if !in.hasListener(s) {
+			named = append(named, in.listenerPort(s))
+		}
 	}
 	others := undeclaredPorts(s, 0)
 	var undeclared []listener.UndeclaredPort
 	for _, p := range s.PortsWithMTLS() {
-		isNamed := slices.ContainsFunc(ports, func(in inbound) bool { return in.port == p.Port })
+		isNamed := slices.ContainsFunc(ports, func(in inbound) bool {
+			return in.port == p.Port && !in.hasListener(s)
+		})
 		if own := undeclaredPorts(s, p.Port); !isNamed && own != others {
 			undeclared = append(undeclared, listener.UndeclaredPort{Port: p.Port, Undeclared: own})
 		}
@@ -268,10 +276,10 @@ func (b *chainBuilder) addRanges(svc *model.Service) {
 const unknownChain = "PassthroughFilterChain"
 
 func (b *chainBuilder) addUnknown() {
-	to := listener.WeightedTarget{Cluster: cluster.PassthroughName, Weight: 1}
-	chain := listener.Chain{Name: unknownChain, Closed: b.scope.RegistryOnly()}
-	if !chain.Closed {
-		chain.Targets = b.targets.List([]listener.WeightedTarget{to})
+	to := unknownCluster(b.scope)
+	chain := listener.Chain{Name: unknownChain, Closed: to == ""}
+	if to != "" {
+		chain.Targets = b.targets.List([]listener.WeightedTarget{{Cluster: to, Weight: 1}})
 	}
 	b.found = append(b.found, chain)
 }

@@ -23,11 +23,11 @@ func (sv server) sharesByClass() bool {
 }
 
 // misdirectedHosts returns the hosts of other servers that a server answers with 421.
-func misdirectedHosts(s *scope.Scope, sv server, port uint16) []model.Host {
+func misdirectedHosts(s *scope.Scope, sv server, at scope.Address) []model.Host {
 	if !sv.sharesByClass() {
 		return sv.Misdirected
 	}
-	return s.TLSHostsOn(port).Beside(sv.Hosts)
+	return s.TLSHostsOn(at).Beside(sv.Hosts)
 }
 
 // misdirection says whether the requests of a virtual host belong to another server, by the most
@@ -40,7 +40,7 @@ func misdirection(s *scope.Scope, u unit, servers []server) (belongsElsewhere, m
 	case !servers[0].sharesByClass():
 		return listedMisdirection(u.host, servers)
 	}
-	hosts := s.TLSHostsOn(u.port)
+	hosts := s.TLSHostsOn(u.address())
 	narrowest := hosts.Narrowest(u.host)
 	switch {
 	case u.host == "*" && hosts.AreMany() && !anyLists(servers, u.host):
@@ -74,7 +74,7 @@ func keepsBeside(s *scope.Scope, u unit, servers []server) bool {
 	if len(servers) == 0 || !servers[0].sharesByClass() || u.host == "*" || !anyLists(servers, u.host) {
 		return false
 	}
-	hosts := s.TLSHostsOn(u.port)
+	hosts := s.TLSHostsOn(u.address())
 	for pattern := range u.host.Patterns() {
 		switch {
 		case pattern == u.host:
@@ -115,18 +115,18 @@ func (m *impact) addMisdirected(from, to *scope.Scope, found causes[unit]) {
 // addHostsElsewhere adds the virtual hosts of other servers that the hosts of one server change:
 // none if the port had them already, and has them still.
 func addHostsElsewhere(from, to *scope.Scope, changed *model.GatewayServer, found func(unit)) {
-	port := to.BoundPort(changed.Port)
-	if !sharesByClass(from, port) && !sharesByClass(to, port) {
+	at := to.AddressOf(changed)
+	if !sharesByClass(from, at) && !sharesByClass(to, at) {
 		return
 	}
-	was, is := from.TLSHostsOn(port), to.TLSHostsOn(port)
+	was, is := from.TLSHostsOn(at), to.TLSHostsOn(at)
 	for _, s := range []*scope.Scope{from, to} {
-		for _, sv := range serversOn(s, port) {
+		for _, sv := range serversOn(s, at) {
 			if !sv.sharesByClass() {
 				continue
 			}
-			table := sv.tableOn(port)
-			add := func(host model.Host) { found(gatewayHostUnit(port, table, host)) }
+			table := sv.tableOn(at)
+			add := func(host model.Host) { found(gatewayHostUnit(at, table, host)) }
 			for _, h := range changed.Hosts {
 				if was.Lists(h.Host) != is.Lists(h.Host) {
 					add(h.Host)
@@ -145,8 +145,8 @@ func addHostsElsewhere(from, to *scope.Scope, changed *model.GatewayServer, foun
 	}
 }
 
-func sharesByClass(s *scope.Scope, port uint16) bool {
-	for _, of := range s.ServersOn(port) {
+func sharesByClass(s *scope.Scope, at scope.Address) bool {
+	for _, of := range s.ServersOn(at) {
 		if serverAt(of.Gateway, of.Index).sharesByClass() {
 			return true
 		}

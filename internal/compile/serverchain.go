@@ -47,8 +47,8 @@ type gatewayPort struct {
 }
 
 // gatewayPortOf merges the servers of a port.
-func (b unitBuilder) gatewayPortOf(s *scope.Scope, port uint16, report func(source.Problem)) gatewayPort {
-	servers := slices.DeleteFunc(serversOn(s, port), func(sv server) bool {
+func (b unitBuilder) gatewayPortOf(s *scope.Scope, at scope.Address, report func(source.Problem)) gatewayPort {
+	servers := slices.DeleteFunc(serversOn(s, at), func(sv server) bool {
 		return sv.Broken != "" && sv.purpose() != purposeTLS
 	})
 	i := slices.IndexFunc(servers, func(sv server) bool { return sv.Broken == "" })
@@ -164,7 +164,7 @@ func (b *serverChainBuilder) addServer(sv server) {
 		chain.Closed = false
 		b.built = append(b.built, listener.ServerChain{
 			Chain:        chain,
-			RouteTable:   sv.tableOn(0),
+			RouteTable:   sv.tableOn(scope.Address{}),
 			TLS:          sv.TLS,
 			FilesByAgent: b.filesByAgent(sv),
 		})

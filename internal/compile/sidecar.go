@@ -1,9 +1,6 @@
 package compile
 
 import (
-	"fmt"
-	"slices"
-
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -70,11 +67,22 @@ func (b unitBuilder) own(s *scope.Scope, report func(source.Problem)) []slot {
 
 // fallbackOf returns where requests for unknown hosts go.
 func fallbackOf(s *scope.Scope) route.FallbackInput {
-	return route.FallbackInput{RegistryOnly: s.RegistryOnly(), NoAttemptCount: s.Headers().NoAttemptCount}
+	return route.FallbackInput{To: unknownCluster(s), NoAttemptCount: s.Headers().NoAttemptCount}
+}
+
+// unknownCluster returns the cluster of traffic to unknown hosts; empty if it is refused.
+func unknownCluster(s *scope.Scope) string {
+	switch policy := s.Outbound(); {
+	case policy.RegistryOnly:
+		return ""
+	case policy.Proxy != model.EgressProxy{}:
+		return pb.OutboundCluster(policy.Proxy.Host, policy.Proxy.Port, policy.Proxy.Subset)
+	}
+	return cluster.PassthroughName
 }
 
 func fallbackName(s *scope.Scope) string {
-	if s.RegistryOnly() {
+	if s.Outbound().RegistryOnly {
 		return "block_all"
 	}
 	return "allow_any"
@@ -86,110 +94,6 @@ func tableHead(in route.TableInput) []byte {
 		return nil
 	}
 	return head
-}
-
-// inboundPorts returns the workload's own ports: those of its services, or of the Sidecar's
-// ingress. For a port that several services lead to, the first service decides.
-func inboundPorts(s *scope.Scope, report func(source.Problem)) []inbound {
-	var ports []inbound
-	if sidecar := s.Sidecar(); sidecar != nil && (len(sidecar.Ingress) > 0 || sidecar.IngressClosed) {
-		for _, in := range sidecar.Ingress {
-			if !slices.ContainsFunc(ports, func(o inbound) bool { return o.port == in.Port }) {
-				ports = append(ports, inbound{
-					in.Port, in.Protocol, in.EndpointAddress, in.EndpointPort, s.InboundPool(in.Port),
-				})
-			}
-		}
-		return ports
-	}
-	for in := range s.Inbound().All() {
-		ports = append(ports, inbound{in.Port, in.Protocol, "", in.Port, s.InboundPool(in.Port)})
-	}
-	for conflict := range s.PortConflicts().All() {
-		report(inboundConflict(s.Namespace(), conflict))
-	}
-	return ports
-}
-
-func inboundConflict(namespace string, c scope.PortConflict) source.Problem {
-	owner := func(c scope.Claim) source.Key { return source.Key{Kind: c.Kind, Namespace: namespace, Name: c.Name} }
-	port := portText(c.Next.Port)
-	return source.Problem{
-		Severity: source.Warning, Object: owner(c.Next), Path: "spec.ports", Value: port,
-		Message: fmt.Sprintf("port %s leads to port %s of workloads as %s; port %s of %s does so as %s and comes "+
-			"first: that is how they take it",
-			port, portText(c.Port), c.Next.Protocol, portText(c.First.Port), owner(c.First), c.First.Protocol),
-		Want: "one protocol for each port of a workload", Code: source.InboundConflict,
-	}
-}
-
-// inbound is one of the workload's own ports, and where its process listens.
-type inbound struct {
-	port         uint16
-	protocol     model.Protocol
-	address      string // where its process listens; empty: where the connection goes
-	endpointPort uint16
-	pool         *model.ConnectionPool // to its process; nil for no limits
-}
-
-func (in inbound) listenerPort(s *scope.Scope) listener.InboundPort {
-	return listener.InboundPort{
-		Name:     "inbound_0.0.0.0_" + portText(in.port),
-		Port:     in.port,
-		Protocol: in.protocol,
-		Cluster:  cluster.InboundName(in.port),
-		Refuses:  s.Refuses(in.port),
-		TakesTLS: s.TakesMeshTLS() && s.MTLSMode(in.port) != model.MTLSDisable,
-	}
-}
-
-func (b unitBuilder) inboundCluster(s *scope.Scope, in inbound) slot {
-	return slot{typ: resource.Cluster, name: cluster.InboundName(in.port), get: func() *resource.Resource {
-		input := cluster.InboundInput{
-			Port:           in.port,
-			Address:        in.address,
-			EndpointPort:   in.endpointPort,
-			Protocol:       in.protocol,
-			Pool:           in.pool,
-			ConnectTimeout: s.Mesh().ConnectTimeout,
-			KeepsCase:      s.Headers().KeepsCase,
-			Intercepted:    s.Intercepts(),
-			Stack:          s.Settings().Stack,
-			Services:       b.servicesOf(s, in.port),
-		}
-		if !input.Intercepted && input.Address == "" {
-			input.Address = model.OwnApp
-		}
-		return b.inbound.get(input)
-	}}
-}
-
-// servicesOf returns the services that lead to one of the workload's own ports, for a proxy that
-// shows them.
-func (b unitBuilder) servicesOf(s *scope.Scope, port uint16) *model.List[cluster.NamedService] {
-	if !s.Settings().IstioFilters {
-		return nil
-	}
-	var found []cluster.NamedService
-	for svc := range s.PortServices().All() {
-		if svc.Port == port {
-			found = append(found, cluster.NamedService{Host: svc.Host, Service: s.Namespace() + "/" + svc.Name})
-		}
-	}
-	return b.services.List(found)
-}
-
-// inboundPair returns what a port has without interception: its cluster, and a listener of its own.
-func (b unitBuilder) inboundPair(s *scope.Scope, in inbound) []slot {
-	port := in.listenerPort(s)
-	return []slot{b.inboundCluster(s, in), {typ: resource.Listener, name: port.Name, get: func() *resource.Resource {
-		return b.inbounds.get(listener.InboundInput{
-			InboundPort: port,
-			Bind:        model.OwnPod,
-			AuthFilters: b.authFiltersOf(s),
-			Common:      b.common(s, model.ServerMode),
-		})
-	}}}
 }
 
 // clusterSlots returns the clusters of a host with their endpoints. With endpointsOnly it returns

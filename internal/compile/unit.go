@@ -20,7 +20,7 @@ type unit struct {
 	host  model.Host
 	port  uint16
 	table string // of gatewayHostKind: the route table
-	name  string // of secretKind: the credential
+	name  string // of secretKind: the credential; of a gateway's port: the address that servers ask for
 }
 
 // unitKind declares a kind of unit: all that the compiler knows of it. Kinds have no state of their

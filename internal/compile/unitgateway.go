@@ -11,7 +11,12 @@ import (
 // gatewayKind is a gateway's port: its listener and the heads of its route tables.
 type gatewayKind struct{}
 
-func gatewayUnit(port uint16) unit { return unit{kind: gatewayKind{}, port: port} }
+func gatewayUnit(at scope.Address) unit {
+	return unit{kind: gatewayKind{}, port: at.Port, name: at.Bind}
+}
+
+// address is where a gateway has the unit's listener, or its table's.
+func (u unit) address() scope.Address { return scope.Address{Port: u.port, Bind: u.name} }
 
 func (gatewayKind) String() string { return "gateway" }
 
@@ -20,7 +25,7 @@ func (gatewayKind) all(s *scope.Scope, add func(unit)) {
 		return
 	}
 	for g := range s.Gateways() {
-		eachPort(s, g, func(port uint16) { add(gatewayUnit(port)) })
+		eachPort(s, g, func(at scope.Address) { add(gatewayUnit(at)) })
 	}
 }
 
@@ -34,7 +39,7 @@ func (gatewayKind) touched(m *impact, from, to *scope.Scope, found causes[unit])
 	}
 	for _, s := range []*scope.Scope{from, to} {
 		for g, by := range m.gatewaysOf(s) {
-			eachPort(s, g, func(port uint16) { found.add(gatewayUnit(port), by) })
+			eachPort(s, g, func(at scope.Address) { found.add(gatewayUnit(at), by) })
 		}
 		m.addBoundPorts(s, found)
 	}
@@ -42,7 +47,7 @@ func (gatewayKind) touched(m *impact, from, to *scope.Scope, found causes[unit])
 	m.addPortsWithCredentials(to, found)
 	if by, changed := m.policiesChanged(from, to); changed {
 		for g := range to.Gateways() {
-			eachPort(to, g, func(port uint16) { found.add(gatewayUnit(port), by) })
+			eachPort(to, g, func(at scope.Address) { found.add(gatewayUnit(at), by) })
 		}
 	}
 }
@@ -54,7 +59,7 @@ func (m *impact) addBoundPorts(s *scope.Scope, found causes[unit]) {
 		for i := range g.Servers {
 			sv := serverAt(g, i)
 			if !sv.Protocol.IsHTTP() && sv.binds(vs) {
-				found.add(gatewayUnit(s.BoundPort(sv.Port)), m.virtual[vs])
+				found.add(gatewayUnit(s.AddressOf(sv.GatewayServer)), m.virtual[vs])
 			}
 		}
 	}
@@ -64,7 +69,7 @@ func (m *impact) addBoundPorts(s *scope.Scope, found causes[unit]) {
 }
 
 func (gatewayKind) slots(b unitBuilder, s *scope.Scope, u unit, report func(source.Problem)) []slot {
-	return b.gatewaySlots(s, u.port, report)
+	return b.gatewaySlots(s, u.address(), report)
 }
 
 // gatewaysOf yields the changed Gateways that a class has, each as it was and as it is.
@@ -81,9 +86,9 @@ func (m *impact) gatewaysOf(s *scope.Scope) iter.Seq2[*model.Gateway, cause] {
 }
 
 // eachPort calls f with the ports that a gateway class has because of a Gateway.
-func eachPort(s *scope.Scope, g *model.Gateway, f func(port uint16)) {
+func eachPort(s *scope.Scope, g *model.Gateway, f func(scope.Address)) {
 	for i := range g.Servers {
-		f(s.BoundPort(g.Servers[i].Port))
+		f(s.AddressOf(&g.Servers[i]))
 	}
 }
 
@@ -91,7 +96,7 @@ func eachPort(s *scope.Scope, g *model.Gateway, f func(port uint16)) {
 func (m *impact) addForwardingPorts(s *scope.Scope, found causes[unit]) {
 	for sv := range s.ForwardingServers() {
 		if by, touched := m.touches(sv.Hosts); touched {
-			found.add(gatewayUnit(s.BoundPort(sv.Port)), by)
+			found.add(gatewayUnit(s.AddressOf(sv)), by)
 		}
 	}
 }
@@ -113,7 +118,7 @@ func (m *impact) addPortsWithCredentials(s *scope.Scope, found causes[unit]) {
 	for _, c := range m.credentials {
 		for g := range s.GatewaysWith(c.nameFor(s)) {
 			if s.Applies(g) {
-				eachPort(s, g, func(port uint16) { found.add(gatewayUnit(port), c.by) })
+				eachPort(s, g, func(at scope.Address) { found.add(gatewayUnit(at), c.by) })
 			}
 		}
 	}

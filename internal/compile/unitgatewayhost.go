@@ -13,8 +13,8 @@ import (
 // gatewayHostKind is one virtual host in a route table of a gateway's port.
 type gatewayHostKind struct{}
 
-func gatewayHostUnit(port uint16, table string, host model.Host) unit {
-	return unit{kind: gatewayHostKind{}, port: port, table: table, host: host}
+func gatewayHostUnit(at scope.Address, table string, host model.Host) unit {
+	return unit{kind: gatewayHostKind{}, port: at.Port, name: at.Bind, table: table, host: host}
 }
 
 func (gatewayHostKind) String() string { return "gateway host" }
@@ -83,16 +83,16 @@ func (gatewayHostKind) slots(b unitBuilder, s *scope.Scope, u unit, _ func(sourc
 func eachGatewayHost(s *scope.Scope, g *model.Gateway, add func(unit)) {
 	for i := range g.Servers {
 		sv := serverAt(g, i)
-		port := s.BoundPort(sv.Port)
-		table := sv.tableOn(port)
+		at := s.AddressOf(sv.GatewayServer)
+		table := sv.tableOn(at)
 		if table == "" {
 			continue
 		}
 		for _, h := range sv.Hosts {
-			add(gatewayHostUnit(port, table, h.Host)) // a redirect needs no routes
+			add(gatewayHostUnit(at, table, h.Host)) // a redirect needs no routes
 		}
-		for _, host := range misdirectedHosts(s, sv, port) {
-			add(gatewayHostUnit(port, table, host))
+		for _, host := range misdirectedHosts(s, sv, at) {
+			add(gatewayHostUnit(at, table, host))
 		}
 	}
 	for vs := range s.VirtualServicesAt(g.Namespace + "/" + g.Name) {
@@ -121,15 +121,15 @@ func eachBoundHost(s *scope.Scope, g *model.Gateway, vs *model.VirtualService, a
 		if !sv.Protocol.IsHTTP() || !sv.binds(vs) {
 			continue
 		}
-		port := s.BoundPort(sv.Port)
-		table := sv.tableOn(port)
+		at := s.AddressOf(sv.GatewayServer)
+		table := sv.tableOn(at)
 		for _, host := range vs.Hosts {
 			for _, h := range sv.Hosts {
 				switch {
 				case h.Host.Covers(host):
-					add(gatewayHostUnit(port, table, host))
+					add(gatewayHostUnit(at, table, host))
 				case host.Covers(h.Host):
-					add(gatewayHostUnit(port, table, h.Host))
+					add(gatewayHostUnit(at, table, h.Host))
 				}
 			}
 		}

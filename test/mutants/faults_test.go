@@ -359,7 +359,7 @@ var readFaults = [][]fault{
 		without("ExprStmt s.dependsOnPorts()", "that services of ports are in no outlook"),
 		without("ExprStmt s.asked(…", "which services lead to ports"),
 	),
-	in("scope.Scope.BoundPort", without("ExprStmt s.classOnly()", "which port a gateway binds")),
+	in("scope.Scope.AddressOf", without("ExprStmt s.classOnly()", "which port a gateway binds")),
 	in("scope.Scope.Refuses", without("ExprStmt s.asked(…", "whether policies refuse plaintext")),
 	in("scope.Scope.MTLSMode", without("ExprStmt s.asked(…", "which calls policies accept")),
 	in("scope.Scope.MTLSPolicy", without("ExprStmt s.asked(…", "which policy says so")),

@@ -148,8 +148,24 @@ var impactFaults = [][]fault{
 		without("ExprStmt of.addListed(snap, h)", "what a Sidecar lets in or no longer does"),
 	),
 	in("compile.egressChange",
-		without("AssignStmt sides[h] |= 1", "what the Sidecar before let in"),
-		without("AssignStmt sides[h] |= 2", "what the Sidecar now lets in"),
+		without(
+			"AssignStmt changed = append(changed, shownOtherwise(h, hidden, now[h])...)",
+			"what the Sidecar before let in",
+		),
+		without(
+			"AssignStmt changed = append(changed, shownOtherwise(h, nil, hidden)...)",
+			"what the Sidecar now lets in",
+		),
+	),
+	in("compile.shownOtherwise",
+		instead(
+			"CallExpr slices.Concat(old...)",
+			"what a Sidecar no longer hides", "[]model.ScopedHost(nil)",
+		),
+		instead(
+			"CallExpr slices.Concat(now...)",
+			"what a Sidecar begins to hide", "[]model.ScopedHost(nil)",
+		),
 	),
 	in("compile.impact.addListed",
 		without("ExprStmt m.addClaimants(h.Host)", "a host that a Sidecar lists"),

@@ -49,6 +49,7 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 		"TestAttachmentsAreCompiledAsFromNothing",
 		"TestAHostBecomesThatOfAnotherListener",
 		"TestARouteToAnotherNameMakesItsServiceVisible",
+		"TestASidecarBeginsAndCeasesToHideAHost",
 		"TestWhoMayHaveSecretsTellsClassesApart",
 		"TestOnePartAloneChanges",
 		"TestOnePartOfAPolicyChanges",

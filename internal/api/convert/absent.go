@@ -37,7 +37,6 @@ func absences() []absence {
 	const networking, mesh = "istio.networking.v1alpha3.", "istio.mesh.v1alpha1."
 	const provider = mesh + "MeshConfig.ExtensionProvider"
 	return []absence{
-		{networking + "HTTPMatchRequest", "stat_prefix", notYet},
 		{networking + "LoadBalancerSettings", "zone_aware_lb_setting", notYet},
 		{networking + "TrafficPolicy", "tunnel proxy_protocol", notYet},
 		{networking + "OutlierDetection", "consecutive_errors", deadInIstio},

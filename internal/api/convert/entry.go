@@ -184,6 +184,16 @@ func (r *reader) entryEndpoints(p path, spec *networking.ServiceEntry, ports []m
 			)
 			continue
 		}
+		sockets := 0
+		for _, e := range out {
+			if strings.HasPrefix(e.Address, unixPrefix) {
+				sockets++
+			}
+		}
+		if strings.HasPrefix(in.GetAddress(), unixPrefix) && sockets == maxSockets {
+			r.fail(p.at(i).dot("address"), in.GetAddress(), "is one Unix socket too many", "at most 8")
+			continue
+		}
 		out = append(out, r.entryEndpoint(p.at(i), in, ports, isDNS(spec.GetResolution()))...)
 	}
 	for i, in := range list {
@@ -203,6 +213,9 @@ const maxWeight = 1_000_000
 func (r *reader) entryEndpoint(
 	p path, in *networking.WorkloadEntry, ports []model.ServicePort, names bool,
 ) []model.Endpoint {
+	if strings.HasPrefix(in.GetAddress(), unixPrefix) && !names {
+		return r.entrySocket(p, in, ports)
+	}
 	start := r.mark()
 	e := r.workloadAddress(p, in, names)
 	e.Labels = r.labels(p.dot("labels"), in.GetLabels())
@@ -233,6 +246,40 @@ func (r *reader) entryEndpoint(
 	return out
 }
 
+// unixPrefix begins the addresses of Unix sockets.
+const unixPrefix = model.UnixPrefix
+
+// maxSockets is how many Unix sockets an entry may list. Their assignment then goes whole, as those
+// of clusters with few endpoints do: as resources of their own their names would be paths.
+const maxSockets = 8
+
+// entrySocket reads an endpoint that is a Unix socket on the machine of whoever calls it.
+func (r *reader) entrySocket(p path, in *networking.WorkloadEntry, ports []model.ServicePort) []model.Endpoint {
+	start, text := r.mark(), in.GetAddress()
+	r.unixSocket(p.dot("address"), text, strings.TrimPrefix(text, unixPrefix))
+	if len(in.GetPorts()) > 0 {
+		r.fail(p.dot("ports"), nil, "are set beside a Unix socket, which has none", "no ports")
+	}
+	if len(ports) != 1 {
+		r.fail(p.dot("address"), text, "is a Unix socket, which serves one port; the entry has others", "one port")
+	}
+	e := model.Endpoint{
+		Address: text, Weight: in.GetWeight(), Locality: model.ParseLocality(in.GetLocality()),
+		Labels: r.labels(p.dot("labels"), in.GetLabels()),
+	}
+	if in.GetServiceAccount() != "" {
+		r.warn(p.dot("serviceAccount"), in.GetServiceAccount(), "has no effect for a Unix socket", "no serviceAccount")
+	}
+	if e.Weight > maxWeight {
+		r.fail(p.dot("weight"), e.Weight, "is too large", "a number from 0 to 1000000")
+	}
+	if r.failure(start, p) != "" {
+		return nil
+	}
+	e.PortName = ports[0].Name
+	return []model.Endpoint{e}
+}
+
 // workloadAddress reads the address, locality, weight and service account of a workload.
 func (r *reader) workloadAddress(p path, in *networking.WorkloadEntry, names bool) model.Endpoint {
 	e := model.Endpoint{Weight: in.GetWeight(), Locality: model.ParseLocality(in.GetLocality())}
@@ -261,7 +308,8 @@ func (r *reader) endpointAddress(p path, text string, names bool) string {
 	case text == "":
 		r.fail(p, text, "is empty", "an IP address")
 	case strings.HasPrefix(text, "unix:"):
-		r.fail(p, text, "Unix sockets as endpoints are not supported yet", "an IP address")
+		r.fail(p, text, "is a Unix socket, which only endpoints that a ServiceEntry of resolution STATIC lists may be",
+			"an IP address")
 	case err == nil || !names:
 		a, _ := r.unicastAddress(p, text)
 		return a

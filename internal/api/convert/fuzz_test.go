@@ -121,9 +121,10 @@ func requireSound(t *testing.T, result Result) {
 			}
 		case *model.Gateway:
 			for _, s := range o.Servers {
-				require.True(
-					t, s.Broken != "" || (s.Port != 0 && len(s.Hosts) > 0 && (s.Protocol != model.TLS || s.TLS != nil)),
-				)
+				if s.Broken == "" {
+					require.True(t, len(s.Hosts) > 0 && (s.Protocol != model.TLS || s.TLS != nil))
+					require.Equal(t, strings.HasPrefix(s.Bind, "unix://"), s.Port == 0)
+				}
 			}
 		case *model.MeshConfig:
 			require.NotNil(t, o.Retries)
@@ -139,10 +140,14 @@ func requireSoundService(t *testing.T, s *model.Service) {
 		require.True(t, (p.Target != 0) != (p.TargetName != ""))
 	}
 	for _, e := range s.Endpoints {
-		require.NotZero(t, e.Port)
-		if s.Resolution == model.EDS {
+		unix := strings.HasPrefix(e.Address, model.UnixPrefix)
+		require.Equal(t, unix, e.Port == 0)
+		switch {
+		case unix:
+			require.Equal(t, model.EDS, s.Resolution)
+		case s.Resolution == model.EDS:
 			requireAddress(t, e.Address)
-		} else {
+		default:
 			requireHost(t, model.Host(e.Address))
 		}
 	}

@@ -41,11 +41,10 @@ func (r *reader) gateway(in *networkingv1.Gateway) []Object {
 func (r *reader) gatewayServer(p path, in *networking.Server) model.GatewayServer {
 	start := r.mark()
 	out := model.GatewayServer{Name: in.GetName()}
-	r.bind(p.dot("bind"), in.GetBind())
 	if out.Name == "" {
 		out.Name = in.GetPort().GetName()
 	}
-	out.Port, _ = r.port(p.dot("port.number"), int64(in.GetPort().GetNumber()))
+	r.gatewayBind(p, in, &out)
 	r.gatewayProtocol(p, in, &out)
 	out.Redirect = out.TLS == nil && in.GetTls().GetHttpsRedirect()
 	out.Broken = r.failure(start, p)
@@ -64,7 +63,8 @@ func (r *reader) portNames(p path, servers []model.GatewayServer) {
 		return
 	}
 	for _, s := range servers[:len(servers)-1] {
-		if s.TLS != nil && s.Port == last.Port && s.Port != 0 && s.PortName == last.PortName {
+		if s.TLS != nil && s.Port == last.Port && s.Bind == last.Bind && (s.Port != 0 || s.Bind != "") &&
+			s.PortName == last.PortName {
 			r.fail(
 				p.dot("port.name"), last.PortName, "is the name of an earlier server; the server stays closed",
 				"a name that no other server of the Gateway has",
@@ -89,18 +89,31 @@ func (r *reader) gatewayHosts(p path, list []string) []model.ScopedHost {
 	return out
 }
 
-// bind reads the address of a listener. Only the workload's own address is supported. A listener
-// for another address stays closed: at the workload's own it would take other traffic.
-func (r *reader) bind(p path, text string) {
+// gatewayBind reads where a server listens: its port, and the address if it is not all of the
+// workload's. A wrong address closes the server: elsewhere it would take other connections.
+func (r *reader) gatewayBind(p path, in *networking.Server, out *model.GatewayServer) {
+	text, number := in.GetBind(), int64(in.GetPort().GetNumber())
+	at := p.dot("bind")
+	if socket, unix := strings.CutPrefix(text, "unix://"); unix {
+		if number != 0 {
+			r.fail(p.dot("port.number"), number, "is set beside a Unix socket; the server stays closed", "0")
+		}
+		r.unixSocket(at, text, socket)
+		out.Bind = text
+		return
+	}
+	out.Port, _ = r.port(p.dot("port.number"), number)
 	if text == "" {
 		return
 	}
-	if address, err := netip.ParseAddr(text); err != nil || !address.IsUnspecified() {
-		r.fail(
-			p, text, "cannot be bound yet; the listener stays closed",
-			`"0.0.0.0", "::" or no bind: the workload's own address`,
-		)
+	bind, ok := r.address(at, text)
+	if !ok || netip.MustParseAddr(bind).IsUnspecified() {
+		return
 	}
+	if isProxyPort(out.Port) {
+		r.fail(p.dot("port.number"), number, "is a port of the proxy itself", wantAppPort)
+	}
+	out.Bind = bind
 }
 
 // gatewayProtocol reads the protocol that the proxy sees, and the TLS around it. A mistake closes
@@ -118,10 +131,7 @@ func (r *reader) gatewayProtocol(p path, in *networking.Server, out *model.Gatew
 	case protocol == model.TLS:
 		out.TLS = r.serverTLS(p.dot("tls"), in.GetTls())
 		if out.TLS != nil && out.TLS.Mode.Terminates() {
-			out.Protocol = model.TCP
-			if strings.EqualFold(word, "HTTPS") {
-				out.Protocol = model.HTTP
-			}
+			out.Protocol = insideTLS(word)
 		}
 		out.PortName = in.GetPort().GetName()
 		if strings.EqualFold(word, "HTTPS") && out.PortName == "" {

@@ -30,6 +30,7 @@ func (r *reader) httpMatch(p path, in *networking.HTTPMatchRequest) *model.HTTPM
 		Headers:        r.headerMatches(p.dot("headers"), in.GetHeaders()),
 		WithoutHeaders: r.headerMatches(p.dot("withoutHeaders"), in.GetWithoutHeaders()),
 		Query:          r.queryMatches(p.dot("queryParams"), in.GetQueryParams()),
+		StatPrefix:     r.statPrefix(p.dot("statPrefix"), in.GetStatPrefix()),
 	}
 	r.warnStar(p.dot("uri"), m.URI)
 	r.warnStar(p.dot("authority"), m.Authority)
@@ -41,6 +42,15 @@ func (r *reader) httpMatch(p path, in *networking.HTTPMatchRequest) *model.HTTPM
 	m.Gateways = r.gateways(p.dot("gateways"), in.GetGateways())
 	r.dropSources(p, m)
 	return m
+}
+
+// statPrefix reads a name of statistics. A wrong one is left out.
+func (r *reader) statPrefix(p path, name string) string {
+	if hasControl(name) || strings.ContainsAny(name, "\t ") {
+		r.warn(p, name, "is no name of statistics and has no effect", "a name without spaces, as checkout")
+		return ""
+	}
+	return name
 }
 
 // dropSources drops conditions on the caller beside gateways, which istiod ignores there: a request

@@ -1,8 +1,7 @@
 package convert
 
 import (
-	"net/netip"
-	pathpkg "path"
+	"cmp"
 	"slices"
 	"strings"
 
@@ -67,7 +66,7 @@ func (r *reader) egress(p path, in *networking.IstioEgressListener) (model.Egres
 	if r.failure(start, p) != "" {
 		return model.EgressListener{}, false
 	}
-	return model.EgressListener{Hosts: r.egressHosts(p.dot("hosts"), in.GetHosts())}, true
+	return r.egressHosts(p.dot("hosts"), in.GetHosts()), true
 }
 
 func (r *reader) egressBind(p path, in *networking.IstioEgressListener) {
@@ -101,10 +100,10 @@ func (r *reader) captureMode(p path, mode networking.CaptureMode) {
 }
 
 // egressHosts reads the hosts of a listener. A wrong one is left out; if none is left the listener
-// shows nothing. Exclusions ("~namespace/host") are not in the model yet: a host of which they
-// exclude a part is left out as a whole.
-func (r *reader) egressHosts(p path, list []string) []model.ScopedHost {
-	var shown, hidden []model.ScopedHost
+// shows nothing. Nor does it if something that it is to hide ("~namespace/host") cannot be read.
+func (r *reader) egressHosts(p path, list []string) model.EgressListener {
+	var l model.EgressListener
+	closed := false
 	for i, text := range list {
 		exclude, excluded := strings.CutPrefix(text, "~")
 		if excluded && strings.HasPrefix(exclude, "/") {
@@ -114,120 +113,30 @@ func (r *reader) egressHosts(p path, list []string) []model.ScopedHost {
 			r.fail(
 				p.at(i), text, "names no namespace", `"namespace/host", with "." for the own and "*" for any namespace`,
 			)
+			closed = closed || excluded
 			continue
 		}
 		h, ok := r.scopedHost(p.at(i), exclude, "")
 		switch {
 		case !ok:
+			closed = closed || excluded
 		case excluded:
-			hidden = append(hidden, h)
+			l.Hidden = append(l.Hidden, h)
 		default:
-			shown = append(shown, h)
+			l.Hosts = append(l.Hosts, h)
 		}
 	}
-	shown = r.exclude(p, shown, hidden)
-	if len(shown) == 0 {
-		return noHosts()
+	if closed {
+		r.fail(p, "~", "has an exclusion that cannot be read, so the listener shows nothing", `"~namespace/host"`)
 	}
-	return shown
-}
-
-func (r *reader) exclude(p path, shown, hidden []model.ScopedHost) []model.ScopedHost {
-	kept := shown[:0]
-	for _, h := range shown {
-		overlaps := func(o model.ScopedHost) bool {
-			return (h.Namespace == o.Namespace || isAnyNamespace(h.Namespace) || isAnyNamespace(o.Namespace)) &&
-				h.Host.Overlaps(o.Host)
-		}
-		i := slices.IndexFunc(hidden, overlaps)
-		if i < 0 {
-			kept = append(kept, h)
-			continue
-		}
-		if o := hidden[i]; !o.Host.Covers(h.Host) || (o.Namespace != "*" && h.Namespace == "*") {
-			r.fail(p, h.Namespace+"/"+string(h.Host),
-				"cannot be shown in part: exclusions are not supported yet; it is left out as a whole",
-				"hosts that no exclusion overlaps")
-		}
+	if closed || len(l.Hosts) == 0 {
+		return model.EgressListener{Hosts: noHosts()}
 	}
-	return kept
-}
-
-// isAnyNamespace reports whether a namespace of a ScopedHost may stand for any.
-func isAnyNamespace(namespace string) bool { return namespace == "*" || namespace == "." }
-
-func (r *reader) ingress(p path, in *networking.IstioIngressListener) (model.IngressListener, bool) {
-	start := r.mark()
-	out := model.IngressListener{
-		Name:     in.GetPort().GetName(),
-		Protocol: r.listenerProtocol(p.dot("port.protocol"), in.GetPort().GetProtocol()),
-	}
-	out.Port, _ = r.port(p.dot("port.number"), int64(in.GetPort().GetNumber()))
-	r.bind(p.dot("bind"), in.GetBind())
-	if in.GetTls() != nil {
-		r.fail(
-			p.dot("tls"), in.GetTls().GetMode(),
-			"TLS on listeners of sidecars is not supported yet; the listener stays closed", "no tls",
-		)
-	}
-	r.captureMode(p.dot("captureMode"), in.GetCaptureMode())
-	out.EndpointAddress, out.EndpointPort = r.defaultEndpoint(
-		p.dot("defaultEndpoint"), in.GetDefaultEndpoint(), out.Port,
-	)
-	usable := r.failure(start, p) == ""
-	out.Pool = r.serverPool(p.dot("connectionPool"), in.GetConnectionPool())
-	return out, usable
-}
-
-// serverPool reads what is said of connections to the workload's process.
-func (r *reader) serverPool(p path, in *networking.ConnectionPoolSettings) *model.ConnectionPool {
-	return r.pools.connections.Canonical(r.connectionPool(p, in).AtServer())
-}
-
-// defaultEndpoint reads where the workload's process listens: on loopback ("127.0.0.1:8080"), on
-// the pod's address ("0.0.0.0:8080"), or on a Unix socket. The default is the listener's port,
-// without an address.
-func (r *reader) defaultEndpoint(p path, text string, port uint16) (string, uint16) {
-	if text == "" {
-		return "", port
-	}
-	if socket, unix := strings.CutPrefix(text, "unix://"); unix {
-		if len(socket) < 2 || (socket[0] != '/' && socket[0] != '@') {
-			r.fail(p, text, "is no Unix socket", `"unix:///path/to/socket" or "unix://@name"`)
-		}
-		if isProxySocket(socket) {
-			r.fail(p, text, "is where the proxy has its own sockets", "a socket of the application")
-		}
-		return text, 0
-	}
-	endpoint, err := netip.ParseAddrPort(text)
-	switch {
-	case err != nil || endpoint.Port() == 0:
-	case isProxyPort(endpoint.Port()):
-		r.fail(p, text, "is a port of the proxy itself", wantAppPort)
-		return "", 0
-	case endpoint.Addr() == netip.MustParseAddr("127.0.0.1") || endpoint.Addr() == netip.IPv6Loopback():
-		return model.OwnApp, endpoint.Port()
-	case endpoint.Addr().IsUnspecified():
-		return model.OwnPod, endpoint.Port()
-	}
-	r.fail(
-		p, text, "is no place that traffic can be handed to",
-		`"127.0.0.1:PORT", "[::1]:PORT", "0.0.0.0:PORT", "[::]:PORT" or "unix:///path/to/socket"`,
-	)
-	return "", 0
-}
-
-// isProxySocket reports whether a Unix socket may be one of the proxy: of certificates, of the
-// control plane or of its admin interface. Below /proc each of them has further names.
-func isProxySocket(socket string) bool {
-	if !strings.HasPrefix(socket, "/") {
-		return false
-	}
-	socket = pathpkg.Clean(socket)
-	return slices.ContainsFunc([]string{
-		"/etc/istio/", "/var/run/secrets/", "/run/secrets/", "/var/lib/istio/", "/proc/",
-	}, func(dir string) bool { return strings.HasPrefix(socket, dir) })
+	slices.SortFunc(l.Hidden, func(a, b model.ScopedHost) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(string(a.Host), string(b.Host)))
+	})
+	l.Hidden = slices.Compact(l.Hidden)
+	return l
 }
 
 // outboundPolicy reads what happens to unknown destinations. A setting that is wrong or not
@@ -236,16 +145,10 @@ func (r *reader) outboundPolicy(p path, in *networking.OutboundTrafficPolicy) *m
 	if in == nil {
 		return nil
 	}
-	if in.GetEgressProxy() != nil {
-		r.fail(
-			p.dot("egressProxy"), in.GetEgressProxy().GetHost(),
-			"is not supported yet; unknown destinations are refused", "no egressProxy",
-		)
-		return &model.OutboundPolicy{RegistryOnly: true}
-	}
+	proxy, usable := r.egressProxy(p.dot("egressProxy"), in)
 	switch in.GetMode() {
 	case networking.OutboundTrafficPolicy_ALLOW_ANY:
-		return &model.OutboundPolicy{}
+		return &model.OutboundPolicy{RegistryOnly: !usable, Proxy: proxy}
 	case networking.OutboundTrafficPolicy_REGISTRY_ONLY:
 	default:
 		r.fail(
@@ -253,4 +156,27 @@ func (r *reader) outboundPolicy(p path, in *networking.OutboundTrafficPolicy) *m
 		)
 	}
 	return &model.OutboundPolicy{RegistryOnly: true}
+}
+
+// egressProxy reads where traffic to unknown destinations goes instead. A wrong one is not usable.
+func (r *reader) egressProxy(p path, policy *networking.OutboundTrafficPolicy) (_ model.EgressProxy, usable bool) {
+	in := policy.GetEgressProxy()
+	if in == nil {
+		return model.EgressProxy{}, true
+	}
+	start := r.mark()
+	if policy.GetMode() != networking.OutboundTrafficPolicy_ALLOW_ANY {
+		r.warn(p, in.GetHost(), "has no effect: unknown destinations are refused", "mode: ALLOW_ANY beside it")
+	}
+	if in.GetPort() == nil {
+		r.fail(p.dot("port"), nil, "is missing; unknown destinations are refused", "the number of a port of the host")
+	}
+	to := r.destination(p, in)
+	if to.Host.IsWildcard() {
+		r.fail(p.dot("host"), to.Host, "is a wildcard; unknown destinations are refused", wantHost)
+	}
+	if r.failure(start, p) != "" {
+		return model.EgressProxy{}, false
+	}
+	return model.EgressProxy{Host: to.Host, Port: to.Port, Subset: to.Subset}, true
 }

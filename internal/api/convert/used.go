@@ -44,7 +44,7 @@ func routingFields(message string) (string, bool) {
 			"mirror_percent mirror_percentage cors_policy headers", true
 	case "HTTPMatchRequest":
 		return "name uri scheme method authority headers port source_labels gateways query_params ignore_uri_case " +
-			"without_headers source_namespace", true
+			"without_headers source_namespace stat_prefix", true
 	case "StringMatch":
 		return "exact prefix regex", true
 	case "HTTPRouteDestination":

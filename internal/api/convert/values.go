@@ -129,6 +129,9 @@ func (r *reader) unicastAddress(p path, text string) (string, bool) {
 // isOwnMachine reports whether an address, or a name, leads to the machine of whoever calls it, or
 // to what stands beside that: loopback or link-local, where clouds have their metadata.
 func isOwnMachine(address string) bool {
+	if strings.HasPrefix(address, unixPrefix) {
+		return true
+	}
 	a, err := netip.ParseAddr(address)
 	if err == nil {
 		a = a.Unmap()

@@ -120,7 +120,7 @@ const (
 
 // Has reports whether an address, which is an IP literal, is of the family.
 func (f Family) Has(address string) bool {
-	return f == AnyFamily || (f == IPv6) == strings.Contains(address, ":")
+	return f == AnyFamily || strings.HasPrefix(address, UnixPrefix) || (f == IPv6) == strings.Contains(address, ":")
 }
 
 // Other returns the other family; AnyFamily for AnyFamily.

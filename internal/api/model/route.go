@@ -54,6 +54,8 @@ type HTTPMatch struct {
 	Headers        []HeaderMatch // sorted by name
 	WithoutHeaders []HeaderMatch
 	Query          []HeaderMatch
+	// StatPrefix names statistics that the proxy keeps of the requests; empty for none.
+	StatPrefix string
 
 	// The other conditions depend on the class of proxies, not on the request. Scope evaluates
 	// them, and translate does not see them.

@@ -75,8 +75,11 @@ func (s *GatewayServer) HasTLS() bool { return s.TLS != nil || s.Protocol == TLS
 
 // GatewayServer is one port of a Gateway and the hosts it takes.
 type GatewayServer struct {
-	Name     string
-	Port     uint16
+	Name string
+	Port uint16
+	// Bind is the address of the listener: an IP, or "unix://" and a path with port 0; empty for
+	// all addresses of the workload.
+	Bind     string
 	PortName string // with TLS: it names the route table
 	// Protocol is what the proxy sees: the protocol inside TLS if the proxy terminates it, else
 	// TLS.
@@ -125,8 +128,12 @@ type Sidecar struct {
 	Pool *ConnectionPool
 }
 
-// EgressListener is a part of what proxies see.
-type EgressListener struct{ Hosts []ScopedHost }
+// EgressListener is a part of what proxies see: the services that some host covers and no hidden
+// one. Routes are seen for all hosts, and so is what they lead to, as in Istio.
+type EgressListener struct {
+	Hosts  []ScopedHost
+	Hidden []ScopedHost // sorted, each once
+}
 
 // IngressListener is an inbound port. It replaces those of the services.
 type IngressListener struct {
@@ -138,11 +145,28 @@ type IngressListener struct {
 	EndpointAddress string
 	EndpointPort    uint16
 	Pool            *ConnectionPool // for connections to the process; nil leaves the Sidecar's
+	// Bind is the address of a listener of its own, an IP; empty for the workload's address.
+	// OwnPort is set if there is such a listener even where calls are redirected (captureMode
+	// NONE); else Bind means nothing there.
+	Bind    string
+	OwnPort bool
+	// TLS is how the listener ends TLS of clients outside of the mesh, with certificates from
+	// files; nil for none. Protocol is what is inside.
+	TLS *ServerTLS
 }
 
 // OutboundPolicy says what happens to traffic for hosts that the proxy does not know.
 type OutboundPolicy struct {
 	RegistryOnly bool
+	// Proxy is where it goes (egressProxy); the zero value is onward, to where it was going.
+	Proxy EgressProxy
+}
+
+// EgressProxy is the port of a service, or of a subset of it, that takes traffic for unknown hosts.
+type EgressProxy struct {
+	Host   Host
+	Port   uint16
+	Subset string
 }
 
 // MeshConfig is what Lateen uses of Istio's mesh configuration (ConfigMap "istio", key "mesh").

@@ -97,6 +97,9 @@ type Service struct {
 	OwnMachine bool
 }
 
+// UnixPrefix begins addresses that are Unix sockets.
+const UnixPrefix = "unix://"
+
 // ServicePort is one port of a Service.
 type ServicePort struct {
 	Name       string
@@ -192,7 +195,9 @@ const (
 
 // Endpoint is one address and port of a service port. It is comparable: it is a translation input.
 type Endpoint struct {
-	Address  string // an IP literal; a DNS name only in StrictDNS and LogicalDNS services
+	// Address is an IP literal; a DNS name only in StrictDNS and LogicalDNS services; a Unix
+	// socket, as "unix:///path", of an EDS ServiceEntry, with Port 0.
+	Address  string
 	Port     uint16
 	Health   Health
 	TLS      bool   // callers use mutual TLS of the mesh; mesh/state sets it

@@ -148,7 +148,7 @@ func fixedSecurity() []Variable {
 			"other namespaces than the root namespace are shown their own proxies alone"),
 		fixed("ENABLE_CLUSTER_TRUST_BUNDLE_API", "false", "false", "roots are in ConfigMaps"),
 		fixed("ENABLE_DEBUG_ENDPOINT_AUTH", "true", "true", "pages about the mesh are always guarded"),
-		fixed("ENABLE_TLS_ON_SIDECAR_INGRESS", "false", "false", "TLS at `ingress` of a Sidecar is refused"),
+		fixed("ENABLE_TLS_ON_SIDECAR_INGRESS", "false", "true", "TLS at `ingress` of a Sidecar is in force"),
 		fixed("ENABLE_WILDCARD_HOST_SERVICE_ENTRIES_FOR_TLS", "false", "false",
 			"a name in TLS that anybody may choose leads nowhere"),
 		fixed("ENABLE_XDS_API_GENERATOR_AUTH", "true", "true", "objects are not served over xDS"),

@@ -198,7 +198,7 @@ func (w *whole) lookAtEgress(c source.Change, o *networkingv1.Sidecar) {
 	for i, listener := range o.Spec.GetEgress() {
 		for j, text := range listener.GetHosts() {
 			namespace, host, ok := strings.Cut(text, "/")
-			if !ok || host == "*" || namespace == "~" || namespace == "." && o.Namespace == w.root {
+			if !ok || host == "*" || strings.HasPrefix(namespace, "~") || namespace == "." && o.Namespace == w.root {
 				continue
 			}
 			if namespace == "." {

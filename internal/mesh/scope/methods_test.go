@@ -137,7 +137,7 @@ var methods = map[string]method{
 	"Headers":        {alike, func(s *scope.Scope, _ *arguments) any { return s.Headers() }},
 	"HTTPProxyPort":  {alike, func(s *scope.Scope, _ *arguments) any { return s.HTTPProxyPort() }},
 	"Intercepts":     {alike, func(s *scope.Scope, _ *arguments) any { return s.Intercepts() }},
-	"RegistryOnly":   {alike, func(s *scope.Scope, _ *arguments) any { return s.RegistryOnly() }},
+	"Outbound":       {alike, func(s *scope.Scope, _ *arguments) any { return s.Outbound() }},
 	"TakesMeshTLS":   {alike, func(s *scope.Scope, _ *arguments) any { return s.TakesMeshTLS() }},
 	"CallsInMeshTLS": {alike, func(s *scope.Scope, _ *arguments) any { return s.CallsInMeshTLS() }},
 	"NamesHosts":     {alike, func(s *scope.Scope, _ *arguments) any { return s.NamesHosts() }},
@@ -178,9 +178,15 @@ var methods = map[string]method{
 	"PortConflicts": {recorded, func(s *scope.Scope, _ *arguments) any { return s.PortConflicts() }},
 	"PortServices":  {recorded, func(s *scope.Scope, _ *arguments) any { return s.PortServices() }},
 	"InboundPool":   {recorded, func(s *scope.Scope, a *arguments) any { return s.InboundPool(a.port) }},
-	"BoundPort":     {recorded, func(s *scope.Scope, a *arguments) any { return s.BoundPort(a.port) }},
-	"ServersOn":     {recorded, func(s *scope.Scope, a *arguments) any { return s.ServersOn(a.port) }},
-	"TLSHostsOn":    {recorded, func(s *scope.Scope, a *arguments) any { return s.TLSHostsOn(a.port) }},
+	"AddressOf": {recorded, func(s *scope.Scope, a *arguments) any {
+		return s.AddressOf(&model.GatewayServer{Port: a.port})
+	}},
+	"ServersOn": {recorded, func(s *scope.Scope, a *arguments) any {
+		return s.ServersOn(scope.Address{Port: a.port})
+	}},
+	"TLSHostsOn": {recorded, func(s *scope.Scope, a *arguments) any {
+		return s.TLSHostsOn(scope.Address{Port: a.port})
+	}},
 	"Refuses":       {recorded, func(s *scope.Scope, a *arguments) any { return s.Refuses(a.port) }},
 	"MTLSMode":      {recorded, func(s *scope.Scope, a *arguments) any { return s.MTLSMode(a.port) }},
 	"MTLSPolicy":    {recorded, func(s *scope.Scope, a *arguments) any { return s.MTLSPolicy(a.port) }},

@@ -172,19 +172,29 @@ type GatewayServer struct {
 	Index   int // in the Gateway
 }
 
-// ServersOn returns the servers of the class's Gateways on a bound port, broken ones too, in the
-// total order. The list must not be changed. The Gateways are walked once for all ports: each
+// Address is where a gateway takes connections.
+type Address struct {
+	Port uint16 // that it binds
+	Bind string // model.GatewayServer.Bind
+}
+
+// ServersOn returns the servers of the class's Gateways at an address, broken ones too, in the
+// total order. The list must not be changed. The Gateways are walked once for all addresses: each
 // virtual host of a gateway asks, and there may be a thousand of both.
-func (s *Scope) ServersOn(port uint16) []GatewayServer {
+func (s *Scope) ServersOn(at Address) []GatewayServer {
 	s.classOnly()
 	if s.servers == nil {
-		s.servers = map[uint16][]GatewayServer{}
+		s.servers = map[Address][]GatewayServer{}
 		for g := range s.Gateways() {
 			for i := range g.Servers {
-				bound := s.class.BoundPort(g.Servers[i].Port)
+				bound := s.class.addressOf(&g.Servers[i])
 				s.servers[bound] = append(s.servers[bound], GatewayServer{g, i})
 			}
 		}
 	}
-	return s.servers[port]
+	return s.servers[at]
+}
+
+func (c *Class) addressOf(server *model.GatewayServer) Address {
+	return Address{Port: c.BoundPort(server.Port), Bind: server.Bind}
 }

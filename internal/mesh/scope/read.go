@@ -202,9 +202,8 @@ func (s *Scope) PortServices() *model.List[PortService] {
 	return s.class.PortServices
 }
 
-// BoundPort is the port that a gateway of the class binds for what is called at a port of its
-// services.
-func (s *Scope) BoundPort(service uint16) uint16 {
+// AddressOf is where a gateway of the class takes the connections of a server.
+func (s *Scope) AddressOf(server *model.GatewayServer) Address {
 	s.classOnly()
-	return s.class.BoundPort(service)
+	return s.class.addressOf(server)
 }

@@ -31,10 +31,10 @@ type Scope struct {
 	Cache *LookupCache
 	// Reads, unless it is nil, takes down what the scope is asked and what it answers.
 	Reads *ReadSet
-	// servers are those of the class's Gateways by bound port; nil before the first question.
-	servers map[uint16][]GatewayServer
-	// tlsHosts are what TLSHostsOn has answered by bound port.
-	tlsHosts map[uint16]*TLSHosts
+	// servers are those of the class's Gateways by address; nil before the first question.
+	servers map[Address][]GatewayServer
+	// tlsHosts are what TLSHostsOn has answered by address.
+	tlsHosts map[Address]*TLSHosts
 }
 
 func (s *Scope) evaluated() {
@@ -120,44 +120,49 @@ func (s *Scope) routesOnly() bool { return s.class.Type == Router && !s.class.Se
 // egress reports whether the Sidecar in force imports a host of a namespace. Without a Sidecar all
 // are.
 func (s *Scope) egress(namespace string, host model.Host) bool {
-	return s.listed(func(h model.ScopedHost) bool { return h.Covers(namespace, host) })
-}
-
-// egressRoutes reports whether the Sidecar in force imports routes for a host. Routes for
-// "*.example.com" are in force for an imported "a.example.com".
-func (s *Scope) egressRoutes(namespace string, host model.Host) bool {
-	return s.listed(func(h model.ScopedHost) bool {
-		return h.Overlaps(namespace, host)
-	})
-}
-
-func (s *Scope) listed(matches func(model.ScopedHost) bool) bool {
 	if s.sidecar == nil || len(s.sidecar.Egress) == 0 {
 		return true
 	}
-	for _, l := range s.sidecar.Egress {
-		for _, h := range l.Hosts {
-			if matches(s.own(h)) {
-				return true
-			}
+	covers := func(h model.ScopedHost) bool { return s.own(h).Covers(namespace, host) }
+	for i := range s.sidecar.Egress {
+		l := &s.sidecar.Egress[i]
+		if slices.ContainsFunc(l.Hosts, covers) && !slices.ContainsFunc(l.Hidden, covers) {
+			return true
 		}
 	}
 	return false
 }
 
-// Egress returns the hosts that the Sidecar in force imports, with "." replaced by the class's
-// namespace. It returns all if nothing is limited.
-func (s *Scope) Egress() (hosts []model.ScopedHost, all bool) {
+// egressRoutes reports whether the Sidecar in force imports routes for a host. Routes for
+// "*.example.com" are in force for an imported "a.example.com".
+func (s *Scope) egressRoutes(namespace string, host model.Host) bool {
+	if s.sidecar == nil || len(s.sidecar.Egress) == 0 {
+		return true
+	}
+	overlaps := func(h model.ScopedHost) bool { return s.own(h).Overlaps(namespace, host) }
+	return slices.ContainsFunc(s.sidecar.Egress, func(l model.EgressListener) bool {
+		return slices.ContainsFunc(l.Hosts, overlaps)
+	})
+}
+
+// Egress returns what the Sidecar in force imports, with "." replaced by the class's namespace. It
+// returns all if nothing is limited.
+func (s *Scope) Egress() (listeners []model.EgressListener, all bool) {
 	s.classOnly()
 	if s.sidecar == nil || len(s.sidecar.Egress) == 0 {
 		return nil, true
 	}
 	for _, l := range s.sidecar.Egress {
-		for _, h := range l.Hosts {
-			hosts = append(hosts, s.own(h))
-		}
+		listeners = append(listeners, model.EgressListener{Hosts: s.ownAll(l.Hosts), Hidden: s.ownAll(l.Hidden)})
 	}
-	return hosts, false
+	return listeners, false
+}
+
+func (s *Scope) ownAll(hosts []model.ScopedHost) (own []model.ScopedHost) {
+	for _, h := range hosts {
+		own = append(own, s.own(h))
+	}
+	return own
 }
 
 // own replaces "." by the class's namespace. A Sidecar of the root namespace means each namespace
@@ -384,15 +389,17 @@ func (s *Scope) candidates() iter.Seq[*model.Service] {
 }
 
 func (s *Scope) egressNamespaces() (namespaces []string, all bool) {
-	hosts, all := s.Egress()
+	listeners, all := s.Egress()
 	if all {
 		return nil, true
 	}
-	for _, h := range hosts {
-		if h.Namespace == "*" {
-			return nil, true
+	for _, l := range listeners {
+		for _, h := range l.Hosts {
+			if h.Namespace == "*" {
+				return nil, true
+			}
+			namespaces = append(namespaces, h.Namespace)
 		}
-		namespaces = append(namespaces, h.Namespace)
 	}
 	slices.Sort(namespaces)
 	return slices.Compact(namespaces), false

@@ -10,7 +10,7 @@ import (
 // those of all others. A port with n hosts would have n lists of n hosts otherwise.
 const maxListedHosts = 64
 
-// TLSHosts are the hosts that the servers with TLS on a bound port list, closed servers too. A
+// TLSHosts are the hosts that the servers with TLS at an address list, closed servers too. A
 // connection belongs to the server with the most specific host that covers its server name.
 type TLSHosts struct {
 	listed map[model.Host]bool
@@ -19,14 +19,14 @@ type TLSHosts struct {
 	under map[model.Host][]model.Host
 }
 
-// TLSHostsOn returns the hosts of a bound port. They must not be changed.
-func (s *Scope) TLSHostsOn(port uint16) *TLSHosts {
+// TLSHostsOn returns the hosts of an address. They must not be changed.
+func (s *Scope) TLSHostsOn(at Address) *TLSHosts {
 	s.classOnly()
-	if t := s.tlsHosts[port]; t != nil {
+	if t := s.tlsHosts[at]; t != nil {
 		return t
 	}
 	t := &TLSHosts{listed: map[model.Host]bool{}}
-	for _, of := range s.ServersOn(port) {
+	for _, of := range s.ServersOn(at) {
 		server := &of.Gateway.Servers[of.Index]
 		if server.HasTLS() {
 			for _, h := range server.Hosts {
@@ -35,9 +35,9 @@ func (s *Scope) TLSHostsOn(port uint16) *TLSHosts {
 		}
 	}
 	if s.tlsHosts == nil {
-		s.tlsHosts = map[uint16]*TLSHosts{}
+		s.tlsHosts = map[Address]*TLSHosts{}
 	}
-	s.tlsHosts[port] = t
+	s.tlsHosts[at] = t
 	return t
 }
 

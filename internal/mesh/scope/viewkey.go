@@ -13,10 +13,10 @@ import (
 // snapshot to the next. It is comparable. Methods that depend on the class only by this key are not
 // recorded.
 type SharingKey struct {
-	proxy                ProxyType
-	settings             Settings
-	stated               *model.Stated
-	closedWas, closedNow bool // to unknown destinations
+	proxy    ProxyType
+	settings Settings
+	stated   *model.Stated
+	was, now model.OutboundPolicy // to unknown destinations
 }
 
 // ViewKey is everything that recorded questions depend on in a step, except the ports of workloads.
@@ -31,7 +31,7 @@ type ViewKey struct {
 func ViewKeyOf(from, to *Scope) ViewKey {
 	return ViewKey{
 		SharingKey: SharingKey{
-			to.class.Type, to.class.Settings, to.class.Stated, from.RegistryOnly(), to.RegistryOnly(),
+			to.class.Type, to.class.Settings, to.class.Stated, from.Outbound(), to.Outbound(),
 		},
 		namespace: to.class.Namespace, selectors: to.class.Selectors,
 	}
@@ -65,12 +65,12 @@ func (s *Scope) HTTPProxyPort() uint16 {
 // proxies.
 func (s *Scope) Intercepts() bool { return s.class.Type == Sidecar && s.class.Settings.Intercepted }
 
-// RegistryOnly reports whether traffic to unknown hosts is refused.
-func (s *Scope) RegistryOnly() bool {
+// Outbound says what happens to traffic to unknown hosts.
+func (s *Scope) Outbound() model.OutboundPolicy {
 	if s.sidecar != nil && s.sidecar.Outbound != nil {
-		return s.sidecar.Outbound.RegistryOnly
+		return *s.sidecar.Outbound
 	}
-	return s.snapshot.Mesh.Outbound.RegistryOnly
+	return s.snapshot.Mesh.Outbound
 }
 
 // TakesMeshTLS reports whether the class's proxies can take mutual TLS of the mesh: they have an

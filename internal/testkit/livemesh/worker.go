@@ -92,8 +92,8 @@ func gatewayListener(ctx context.Context, p local.PodStatus) (netip.AddrPort, er
 	}
 	socket := list.Statuses[0].Local.Socket
 	for _, s := range list.Statuses {
-		if s.Local.Socket.Port < socket.Port {
-			socket = s.Local.Socket
+		if at := s.Local.Socket; at.Port != 0 && (at.Port < socket.Port || socket.Port == 0) { // not a Unix socket
+			socket = at
 		}
 	}
 	addr, err := netip.ParseAddr(socket.Address)

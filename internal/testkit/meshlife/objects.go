@@ -251,10 +251,23 @@ func drawDestinationRule(t *rapid.T, m model.Meta) *model.DestinationRule {
 func drawSidecar(t *rapid.T, m model.Meta) *model.Sidecar {
 	s := &model.Sidecar{Meta: m, Selector: one(t, "selector", labelSets...)}
 	if !rarely(t, 4, "sees all") {
-		s.Egress = []model.EgressListener{{Hosts: drawScoped(t)}}
+		for range one(t, "listeners", 1, 1, 2) {
+			l := model.EgressListener{Hosts: drawScoped(t)}
+			if rarely(t, 3, "hides") {
+				l.Hidden = drawScoped(t)
+			}
+			s.Egress = append(s.Egress, l)
+		}
 	}
 	if rapid.Bool().Draw(t, "policy") {
 		s.Outbound = &model.OutboundPolicy{RegistryOnly: rapid.Bool().Draw(t, "registry only")}
+		if !s.Outbound.RegistryOnly && rarely(t, 3, "egress proxy") {
+			s.Outbound.Proxy = model.EgressProxy{
+				Host:   one(t, "proxy", hosts...),
+				Port:   one(t, "proxy port", ports...),
+				Subset: one(t, "proxy subset", "", "v1"),
+			}
+		}
 	}
 	switch rapid.IntRange(0, 5).Draw(t, "ingress") {
 	case 0:
@@ -267,7 +280,12 @@ func drawSidecar(t *rapid.T, m model.Meta) *model.Sidecar {
 			EndpointAddress: one(t, "to", model.OwnApp, model.OwnPod),
 			EndpointPort:    one[uint16](t, "to port", 7000, 7001),
 			Pool:            drawServerPool(t),
+			Bind:            one(t, "bind", "", "", "127.0.0.9"),
+			OwnPort:         rarely(t, 2, "own port"),
 		}}
+		if rarely(t, 2, "TLS") {
+			s.Ingress[0].TLS = drawIngressTLS(t)
+		}
 	}
 	s.Pool = drawServerPool(t)
 	return s
@@ -288,6 +306,7 @@ func drawGateway(t *rapid.T, m model.Meta) *model.Gateway {
 	for i := range rapid.IntRange(1, 3).Draw(t, "servers") {
 		s := model.GatewayServer{
 			Port:     one(t, "port", ports...),
+			Bind:     one(t, "bind", "", "", "", "127.0.0.9"),
 			Protocol: one(t, "protocol", model.HTTP, model.HTTP, model.HTTP2, model.TCP, model.GRPCWeb),
 			Hosts:    drawScoped(t),
 			Redirect: rarely(t, 4, "redirect"), Broken: one(t, "broken", "", "", "", "a mistake"),
@@ -303,6 +322,15 @@ func drawGateway(t *rapid.T, m model.Meta) *model.Gateway {
 		g.Servers = append(g.Servers, s)
 	}
 	return g
+}
+
+// drawIngressTLS is that of a sidecar's listener, with files.
+func drawIngressTLS(t *rapid.T) *model.ServerTLS {
+	s := &model.ServerTLS{Mode: model.ServerSimple, Files: []model.CertificateFiles{{Chain: "/c", Key: "/k"}}}
+	if rapid.Bool().Draw(t, "mutual") {
+		s.Mode, s.CAFile = model.ServerMutual, "/a"
+	}
+	return s
 }
 
 func drawServerTLS(t *rapid.T) *model.ServerTLS {

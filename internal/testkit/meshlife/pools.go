@@ -52,6 +52,7 @@ func (p *pools) converted(o model.Object) model.Object {
 		o.Pool = p.connections.Canonical(o.Pool)
 		for i := range o.Ingress {
 			o.Ingress[i].Pool = p.connections.Canonical(o.Ingress[i].Pool)
+			o.Ingress[i].TLS = p.serverTLS.Canonical(o.Ingress[i].TLS)
 		}
 	case *model.Gateway:
 		for i := range o.Servers {

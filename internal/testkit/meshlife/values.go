@@ -162,6 +162,7 @@ func drawHTTPMatch(t *rapid.T) *model.HTTPMatch {
 		SourceLabels: one(t, "source", labelSets...), Port: one[uint16](t, "at port", 0, 0, 9080),
 		Gateways:        one(t, "at gateways", nil, nil, []string{"istio-system/a"}),
 		SourceNamespace: one(t, "from namespace", "", "", "shop"),
+		StatPrefix:      one(t, "statistics", "", "", "x"),
 	}
 	if rarely(t, 3, "by header") {
 		claim := one(t, "claim", nil, nil, []string{"group"})

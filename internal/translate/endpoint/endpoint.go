@@ -3,6 +3,7 @@ package endpoint
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -31,16 +32,17 @@ const (
 // member of a LEDS collection aborts Envoy's process, where it would refuse the same in an EDS
 // list.
 func Endpoint(in Input) (*endpointv3.LbEndpoint, error) {
-	address, err := gate(in.Address, in.Port)
+	address, err := address(in.Address, in.Port)
 	if err != nil {
 		return nil, err
 	}
-	e := &endpointv3.Endpoint{Address: pb.Address(address, in.Port)}
+	e := &endpointv3.Endpoint{Address: address}
 	if in.Other != "" {
-		if address, err = gate(in.Other, in.Port); err != nil {
+		other, err := gate(in.Other, in.Port)
+		if err != nil {
 			return nil, err
 		}
-		e.AdditionalAddresses = []*endpointv3.Endpoint_AdditionalAddress{{Address: pb.Address(address, in.Port)}}
+		e.AdditionalAddresses = []*endpointv3.Endpoint_AdditionalAddress{{Address: pb.Address(other, in.Port)}}
 	}
 	return &endpointv3.LbEndpoint{
 		HostIdentifier:      &endpointv3.LbEndpoint_Endpoint{Endpoint: e},
@@ -48,6 +50,25 @@ func Endpoint(in Input) (*endpointv3.LbEndpoint, error) {
 		LoadBalancingWeight: pb.OptionalUint32(min(in.Weight, MaxWeight)),
 		Metadata:            metadata(in),
 	}, nil
+}
+
+// maxSocketPath is how many bytes the path of a Unix socket has at most.
+const maxSocketPath = 107
+
+// address returns an address and port, or a Unix socket.
+func address(text string, port uint16) (*corev3.Address, error) {
+	if socket, unix := strings.CutPrefix(text, model.UnixPrefix); unix {
+		if socket == "" || len(socket) > maxSocketPath || port != 0 {
+			const message = "endpoint address %q, port %d: want the path of a Unix socket, without a port"
+			return nil, fmt.Errorf(message, text, port)
+		}
+		return &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: socket}}}, nil
+	}
+	known, err := gate(text, port)
+	if err != nil {
+		return nil, err
+	}
+	return pb.Address(known, port), nil
 }
 
 // gate returns the address in its canonical spelling. It lets through what a connection can be

@@ -55,6 +55,10 @@ func TestEndpointShowsItsInput(t *testing.T) {
 			`{"endpoint": {"address": {"socketAddress": {"address": "127.0.0.1", "portValue": 1}}},
 			  "healthStatus": "UNHEALTHY", "loadBalancingWeight": 65535}`,
 		},
+		"Unix socket": {
+			endpoint.Input{Address: "unix:///run/app.sock"},
+			`{"endpoint": {"address": {"pipe": {"path": "/run/app.sock"}}}}`,
+		},
 		"two addresses": {
 			endpoint.Input{Address: "FD00::1", Port: 80, Other: "10.0.0.1"},
 			`{"endpoint": {"address": {"socketAddress": {"address": "fd00::1", "portValue": 80}},

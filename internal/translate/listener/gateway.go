@@ -1,6 +1,8 @@
 package listener
 
 import (
+	"strings"
+
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -19,7 +21,7 @@ func Gateway(in GatewayInput) *listenerv3.Listener {
 	common := in.Common.with(in.AuthFilters)
 	common.ofGateway, common.grpcWeb = true, byRoute(in.GRPCWeb)
 	common.TrustDomains = nil // clients with a certificate may be of another mesh that is trusted
-	address, more := wildcardAddresses(common.Stack.GatewayWildcards(), in.Port)
+	address, more := in.addresses(common)
 	l := &listenerv3.Listener{
 		Name:                in.Name,
 		Address:             address,
@@ -58,6 +60,17 @@ func Gateway(in GatewayInput) *listenerv3.Listener {
 		l.FilterChains, l.DefaultFilterChain = []*listenerv3.FilterChain{l.DefaultFilterChain}, nil
 	}
 	return l
+}
+
+// addresses returns where the listener is bound.
+func (in *GatewayInput) addresses(common builder) (*corev3.Address, []*listenerv3.AdditionalAddress) {
+	if in.Bind == "" {
+		return wildcardAddresses(common.Stack.GatewayWildcards(), in.Port)
+	}
+	if socket, unix := strings.CutPrefix(in.Bind, "unix://"); unix {
+		return &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: socket}}}, nil
+	}
+	return pb.Address(in.Bind, in.Port), nil
 }
 
 // meshProtocols returns the ALPN protocols by which proxies of Istio say that a connection is in

@@ -77,7 +77,7 @@ var pathLevels = map[string]model.PathNormalization{
 }
 
 type goldenGateway struct {
-	Name       string
+	Name, Bind string
 	Port       uint16
 	RouteTable string
 	GRPCWeb    bool
@@ -95,6 +95,8 @@ type goldenInbound struct {
 	Name, Bind, Protocol, Cluster string
 	Port                          uint16
 	Refuses, TakesTLS             bool
+	TLS                           *model.ServerTLS
+	FilesByAgent                  bool
 }
 
 type goldenVirtual struct {
@@ -226,7 +228,7 @@ func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 func (in *goldenInbound) port(t *testing.T) listener.InboundPort {
 	return listener.InboundPort{
 		Name: in.Name, Port: in.Port, Protocol: protocol(t, in.Protocol), Cluster: in.Cluster, Refuses: in.Refuses,
-		TakesTLS: in.TakesTLS,
+		TakesTLS: in.TakesTLS, TLS: in.TLS, FilesByAgent: in.FilesByAgent,
 	}
 }
 
@@ -241,7 +243,7 @@ func (in *goldenGateway) input(common *listener.Common) listener.GatewayInput {
 		})
 	}
 	return listener.GatewayInput{
-		Name: in.Name, Port: in.Port, RouteTable: in.RouteTable, GRPCWeb: in.GRPCWeb, Common: common,
+		Name: in.Name, Bind: in.Bind, Port: in.Port, RouteTable: in.RouteTable, GRPCWeb: in.GRPCWeb, Common: common,
 		Chains: model.NewInterner[listener.ServerChain]().List(chains),
 	}
 }

@@ -46,11 +46,26 @@ func Inbound(in InboundInput) *listenerv3.Listener {
 // chains are those of the port: for connections in TLS of the mesh, if it takes them, and for all
 // others.
 func (in *InboundPort) chains(common builder) []*listenerv3.FilterChain {
+	if in.TLS != nil {
+		return []*listenerv3.FilterChain{in.ended(common)}
+	}
 	var chains []*listenerv3.FilterChain
 	if in.TakesTLS {
 		chains = in.secureChains(common)
 	}
 	return append(chains, in.plainChains(common)...)
+}
+
+// ended is the chain of a port that takes TLS of clients outside of the mesh alone.
+func (in *InboundPort) ended(common builder) *listenerv3.FilterChain {
+	server := ServerChain{TLS: in.TLS, FilesByAgent: in.FilesByAgent}
+	chain := in.tcp(common)
+	if in.Protocol.IsHTTP() {
+		server.RouteTable = in.Cluster // it says that there are requests
+		chain = in.http(common)
+	}
+	chain.TransportSocket = server.terminate(common)
+	return chain
 }
 
 // plainChains are of HTTP, of bytes, or of either.

@@ -136,6 +136,10 @@ type InboundPort struct {
 	// connections that are not HTTP. Then any TLS counts as that of the mesh, whatever protocols
 	// the client asks for (ALPN): STRICT leaves no other.
 	Refuses bool
+	// TLS, unless it is nil, is TLS of clients outside of the mesh, which ends here: then nothing
+	// else is taken, and TakesTLS is not set. FilesByAgent is that of a ServerChain.
+	TLS          *model.ServerTLS
+	FilesByAgent bool
 }
 
 // InboundInput is a listener on the workload's own address for one of its ports.
@@ -177,15 +181,16 @@ type UndeclaredPort struct {
 // VirtualOutboundInput is the listener "virtualOutbound", to which all calls of a workload are
 // redirected.
 type VirtualOutboundInput struct {
-	// RegistryOnly closes connections to destinations that no other listener is for, instead of
-	// handing them on.
-	RegistryOnly bool
-	Common       *Common
+	// To is the cluster of connections to destinations that no other listener is for; empty if
+	// these are closed.
+	To     string
+	Common *Common
 }
 
-// GatewayInput is a gateway's listener ("0.0.0.0_<port>").
+// GatewayInput is a gateway's listener ("0.0.0.0_<port>", or "<bind>_<port>").
 type GatewayInput struct {
 	Name       string
+	Bind       string // an IP, or "unix://" and a path; empty for all addresses of the workload
 	Port       uint16
 	RouteTable string // of HTTP in plaintext ("http.<port>"); empty for none
 	GRPCWeb    bool   // virtual hosts of RouteTable turn gRPC-Web on

@@ -1,6 +1,7 @@
 package listener
 
 import (
+	"cmp"
 	"strconv"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -23,29 +24,22 @@ const (
 	inboundPort         = 15006
 )
 
-// Clusters that connect to a connection's original destination (cluster.Passthrough,
-// cluster.InboundPassthrough).
-const (
-	passthrough        = "PassthroughCluster"
-	inboundPassthrough = "InboundPassthroughCluster"
-)
+// inboundPassthrough is the cluster that connects to a connection's original destination
+// (cluster.Passthrough).
+const inboundPassthrough = "InboundPassthroughCluster"
 
 // VirtualOutbound takes the connections that the workload opens. It gives each to the listener that
 // is for its original destination, the address with the port or else the port alone, and keeps what
 // no listener is for.
 func VirtualOutbound(in VirtualOutboundInput) *listenerv3.Listener {
 	common := in.Common.orZero()
-	to := passthrough
-	if in.RegistryOnly {
-		to = blackHole
-	}
 	l := &listenerv3.Listener{
 		Name:             VirtualOutboundName,
 		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
 		UseOriginalDst:   wrapperspb.Bool(true),
 		FilterChains: []*listenerv3.FilterChain{
 			ownPort(VirtualOutboundName, outboundPort),
-			opaque(VirtualOutboundName+"-catchall-tcp", to, common),
+			opaque(VirtualOutboundName+"-catchall-tcp", cmp.Or(in.To, blackHole), common),
 		},
 		AccessLog: common.unmatchedLog(),
 	}

@@ -44,7 +44,7 @@ func TestEnvoyTakesTheGoldens(t *testing.T) {
 		hosts = append(hosts, vh)
 	}
 	hosts = append(
-		hosts, route.Fallback(route.FallbackInput{}), route.Fallback(route.FallbackInput{RegistryOnly: true}),
+		hosts, route.Fallback(route.FallbackInput{To: "PassthroughCluster"}), route.Fallback(route.FallbackInput{}),
 	)
 	table := route.Table(route.TableInput{Name: "goldens", AnyPort: true})
 	for i, vh := range hosts { // the assembly's part; domains are unique within a table

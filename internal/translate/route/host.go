@@ -12,15 +12,14 @@ import (
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
-// Istio's names, by which people and tools know these routes and clusters.
+// Istio's names, by which people and tools know these routes.
 const (
-	defaultRoute       = "default"
-	allowAnyRoute      = "allow_any"
-	blockAllRoute      = "block_all"
-	closedRoute        = "closed"
-	misdirectedRoute   = "misdirected"
-	secureRoute        = "https_redirect"
-	passthroughCluster = "PassthroughCluster"
+	defaultRoute     = "default"
+	allowAnyRoute    = "allow_any"
+	blockAllRoute    = "block_all"
+	closedRoute      = "closed"
+	misdirectedRoute = "misdirected"
+	secureRoute      = "https_redirect"
 )
 
 // maxDirectResponseBody is Istio's limit in bytes; Envoy's own is 4 KiB.
@@ -54,12 +53,12 @@ func turnedOn() *routev3.FilterConfig { return &routev3.FilterConfig{Config: &an
 // traffic policy. The name is left empty.
 func Fallback(in FallbackInput) *routev3.VirtualHost {
 	r := &routev3.Route{Match: matchAll()}
-	if in.RegistryOnly {
+	if in.To == "" {
 		r.Name = blockAllRoute
 		r.Action = &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: 502}}
 	} else {
 		r.Name = allowAnyRoute
-		action := &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: passthroughCluster}}
+		action := &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: in.To}}
 		setTimeout(action, 0)
 		r.Action = &routev3.Route_Route{Route: action}
 	}

@@ -132,10 +132,10 @@ func TestClosedRoutesNameNoFieldToStrangers(t *testing.T) {
 }
 
 func TestFallbackBlocksOrPassesUnknownHosts(t *testing.T) {
-	blocked := route.Fallback(route.FallbackInput{RegistryOnly: true})
+	blocked := route.Fallback(route.FallbackInput{})
 	require.Equal(t, []string{"*"}, blocked.GetDomains())
 	require.Equal(t, uint32(502), blocked.GetRoutes()[0].GetDirectResponse().GetStatus())
-	allowed := route.Fallback(route.FallbackInput{})
+	allowed := route.Fallback(route.FallbackInput{To: "PassthroughCluster"})
 	require.Equal(t, []string{"*"}, allowed.GetDomains())
 	require.Equal(t, "PassthroughCluster", allowed.GetRoutes()[0].GetRoute().GetCluster())
 	require.NotNil(t, allowed.GetRoutes()[0].GetRoute().GetTimeout(), "Envoy's default of 15 s must not apply")

@@ -73,7 +73,7 @@ type DestinationFact struct {
 
 // FallbackInput is the virtual host "*" of a sidecar's route table.
 type FallbackInput struct {
-	RegistryOnly   bool
+	To             string // the cluster that it goes to; empty if it is refused
 	NoAttemptCount bool
 }
 

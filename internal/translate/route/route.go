@@ -20,7 +20,9 @@ import (
 // in force answers 503, so that its requests do not become the next one's.
 func (t translator) route(ref RouteRef) *routev3.Route {
 	in := ref.Route
-	out := &routev3.Route{Name: routeName(ref), Match: routeMatch(ref.Match), Metadata: metadata(ref.Owner)}
+	out := &routev3.Route{
+		Name: routeName(ref), Match: routeMatch(ref.Match), Metadata: metadata(ref.Owner), StatPrefix: statPrefix(ref),
+	}
 	if reason := unusable(in); reason != "" {
 		t.shut(out, in, reason)
 		return out
@@ -126,6 +128,14 @@ func routeName(ref RouteRef) string {
 		return ref.Route.Name + "." + ref.Match.Name
 	}
 	return ref.Route.Name
+}
+
+// statPrefix names the statistics that Envoy keeps of the route; empty for none.
+func statPrefix(ref RouteRef) string {
+	if ref.Match == nil {
+		return ""
+	}
+	return ref.Match.StatPrefix
 }
 
 // metadata names the object that a route comes from, where Istio's tools look for it.

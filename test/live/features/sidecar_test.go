@@ -85,6 +85,23 @@ egress: [{hosts: [./web.default.svc.cluster.local]}]`+refuse)), func(t *testing.
 		func(t *testing.T, m *livemesh.Mesh) {
 			requireStatus(t, 502, m.Client("client-v1").Get(local))
 		})
+	m.Run("what is excluded is refused",
+		scoped("narrow", "egress: [{hosts: ['*/*', '~other/*.cluster.local']}]"+refuse),
+		func(t *testing.T, m *livemesh.Mesh) {
+			m.RequireNoProblems()
+			requireVersion(t, "v1", m.Client("client-v1").Get("http://web/"))
+			requireStatus(t, 502, m.Client("client-v1").Get("http://far.other/"))
+		})
+	m.Run("what is out of scope goes to a proxy", scoped("narrow", `
+egress: [{hosts: [./*]}]
+outboundTrafficPolicy: {mode: ALLOW_ANY, egressProxy: {host: web, port: {number: 80}}}`),
+		func(t *testing.T, m *livemesh.Mesh) {
+			m.RequireNoProblems()
+			a := m.Client("client-v1").Get(local + "by-proxy")
+			requireVersion(t, "v1", a)
+			require.Zero(t, outside.count("/by-proxy"))
+			requireServer(t, inside, outside, m.Client("other/far-v1").Get(local+"not-by-proxy"))
+		})
 	m.Run("a bad one hides rather than shows", scoped("narrow", `egress: [{hosts: ["web"]}]`+refuse),
 		func(t *testing.T, m *livemesh.Mesh) {
 			m.AwaitProblem("Sidecar default/narrow", "spec.egress[0].hosts[0]", "web")
