@@ -78,8 +78,8 @@ func TestCensus(t *testing.T) {
 	require.Equal(t, []model.ScopedHost{{Namespace: "a", Host: "old.example.com"}}, c.Services[3].RoutedFrom)
 }
 
-// TestNamespacesOfDelegatesConfigure: without its namespace a delegate would be gone, and the routes
-// that delegate to it closed.
+// TestNamespacesOfDelegatesConfigure: without its namespace a delegate would be gone, and the
+// routes that delegate to it closed.
 func TestNamespacesOfDelegatesConfigure(t *testing.T) {
 	meta := func(namespace string) model.Meta {
 		return model.Meta{Kind: kinds.VirtualService, Namespace: namespace, Name: "v"}
