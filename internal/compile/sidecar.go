@@ -31,6 +31,7 @@ func (b unitBuilder) own(s *scope.Scope, report func(source.Problem)) []slot {
 	slots = append(slots, slot{typ: resource.Cluster, name: cluster.PassthroughName, get: func() *resource.Resource {
 		return b.passthrough.get(cluster.PassthroughInput{
 			ForwardProxy:   !s.Intercepts(),
+			Defaults:       mesh.Clusters,
 			ConnectTimeout: mesh.ConnectTimeout,
 			KeepsCase:      s.Headers().KeepsCase,
 		})
@@ -97,18 +98,32 @@ func inboundPorts(s *scope.Scope, report func(source.Problem)) []inbound {
 			if !slices.ContainsFunc(ports, func(o inbound) bool { return o.port == in.Port }) {
 				ports = append(ports, inbound{
 					in.Port, in.Protocol, in.EndpointAddress, in.EndpointPort, s.InboundPool(in.Port),
+					ingressStat(s, sidecar, &in),
 				})
 			}
 		}
 		return ports
 	}
+	address := processAddress(s)
 	for in := range s.Inbound().All() {
-		ports = append(ports, inbound{in.Port, in.Protocol, "", in.Port, s.InboundPool(in.Port)})
+		ports = append(ports, inbound{in.Port, in.Protocol, address, in.Port, s.InboundPool(in.Port), inboundStat(s, in.Port)})
 	}
 	for conflict := range s.PortConflicts().All() {
 		report(inboundConflict(s.Namespace(), conflict))
 	}
 	return ports
+}
+
+// processAddress returns where the process of an intercepted workload listens: empty for where a
+// connection goes, or the loopback address if the mesh says so.
+func processAddress(s *scope.Scope) string {
+	switch {
+	case !s.Intercepts() || !s.Mesh().LocalhostInbound:
+		return ""
+	case s.Settings().Stack == model.IPv6Stack:
+		return "::1"
+	}
+	return model.OwnApp
 }
 
 func inboundConflict(namespace string, c scope.PortConflict) source.Problem {
@@ -130,6 +145,7 @@ type inbound struct {
 	address      string // where its process listens; empty: where the connection goes
 	endpointPort uint16
 	pool         *model.ConnectionPool // to its process; nil for no limits
+	stat         string                // its name in statistics; empty for the cluster's
 }
 
 func (in inbound) listenerPort(s *scope.Scope) listener.InboundPort {
@@ -138,6 +154,7 @@ func (in inbound) listenerPort(s *scope.Scope) listener.InboundPort {
 		Port:     in.port,
 		Protocol: in.protocol,
 		Cluster:  cluster.InboundName(in.port),
+		StatName: in.stat,
 		Refuses:  s.Refuses(in.port),
 		TakesTLS: s.TakesMeshTLS() && s.MTLSMode(in.port) != model.MTLSDisable,
 	}
@@ -151,6 +168,8 @@ func (b unitBuilder) inboundCluster(s *scope.Scope, in inbound) slot {
 			EndpointPort:   in.endpointPort,
 			Protocol:       in.protocol,
 			Pool:           in.pool,
+			StatName:       in.stat,
+			Defaults:       s.Mesh().Clusters,
 			ConnectTimeout: s.Mesh().ConnectTimeout,
 			KeepsCase:      s.Headers().KeepsCase,
 			Intercepted:    s.Intercepts(),
@@ -213,6 +232,7 @@ func (b unitBuilder) clusterSlots(s *scope.Scope, host model.Host, endpointsOnly
 		for _, sub := range rule.Subsets {
 			subIn := in
 			subIn.Subset, subIn.SubsetPolicy = sub.Name, sub.Policy
+			subIn.StatName = outboundStat(s, svc, p, sub.Name)
 			subIn.Secured = hasCredential(s, subIn)
 			subIn.Endpoints = b.dnsEndpoints(svc, p, sub.Labels)
 			clusters.add(p, subIn, sub.Labels)
@@ -235,6 +255,7 @@ func (b unitBuilder) outbound(
 		Host: svc.Host, Port: p.Port, Protocol: p.Protocol, Resolution: svc.Resolution, External: svc.External,
 		Gateway: s.Type() == scope.Router && p.Protocol == model.Auto,
 		Service: svc.Namespace + "/" + svc.TelemetryName(), KeepsCase: s.Headers().KeepsCase,
+		Defaults: s.Mesh().Clusters, StatName: outboundStat(s, svc, p, ""),
 		ConnectTimeout: s.Mesh().ConnectTimeout, Endpoints: b.dnsEndpoints(svc, p, model.Labels{}),
 		UpgradeHTTP2: s.Mesh().UpgradeHTTP2 && p.Protocol == model.HTTP,
 	}

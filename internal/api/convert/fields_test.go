@@ -92,10 +92,12 @@ func fieldsToProve(t *testing.T) map[protoreflect.FullName]bool {
 	return open
 }
 
-// isRefusedAsAWhole knows messages that close what they stand in, whatever they hold.
+// isRefusedAsAWhole knows messages that close what they stand in, or have no effect, whatever they
+// hold.
 func isRefusedAsAWhole(message protoreflect.FullName) bool {
 	switch message {
-	case "istio.type.v1beta1.PolicyTargetReference":
+	case "istio.type.v1beta1.PolicyTargetReference",
+		"istio.mesh.v1alpha1.MeshConfig.ServiceSettings", "istio.mesh.v1alpha1.MeshConfig.ServiceScopeConfigs":
 		return true
 	}
 	return false
@@ -140,6 +142,14 @@ func specsOfTestdata(t *testing.T) []proto.Message {
 		},
 	}}
 	specs = append(specs, &mesh.MeshConfig{AccessLogFile: "/dev/stdout"})
+	specs = append(specs, &mesh.MeshConfig{DefaultTrafficPolicy: &mesh.MeshConfig_DefaultTrafficPolicy{
+		ConnectionPool: &networking.ConnectionPoolSettings{},
+	}}, &mesh.MeshConfig{
+		InboundTrafficPolicy: &mesh.MeshConfig_InboundTrafficPolicy{Mode: mesh.MeshConfig_InboundTrafficPolicy_LOCALHOST},
+		DefaultConfig:        &mesh.ProxyConfig{ConnectionSettings: &mesh.ProxyConfig_ConnectionSettings{}},
+		ServiceSettings:      []*mesh.MeshConfig_ServiceSettings{{}},
+		ServiceScopeConfigs:  []*mesh.MeshConfig_ServiceScopeConfigs{{}},
+	})
 	specs = append(specs, headersSpec(), &mesh.MeshConfig{
 		EnableEnvoyAccessLogService: true,
 		DefaultConfig: &mesh.ProxyConfig{

@@ -44,7 +44,11 @@ type goldenCommon struct {
 	Headers     model.ProxyHeaders
 	IdleTimeout metav1.Duration
 	HTTP10      bool
-	Stack       string // a key of translatetest.Stacks
+
+	DetectionTimeout metav1.Duration
+	NoListenerLog    bool
+	Connections      *model.ConnectionSettings
+	Stack            string // a key of translatetest.Stacks
 
 	MeshTLS, TLSDefaults *model.TLSParams
 	Paths                string // BASE, NONE, MERGE_SLASHES or DECODE_AND_MERGE_SLASHES
@@ -94,12 +98,14 @@ type goldenInbound struct {
 	Name, Bind, Protocol, Cluster string
 	Port                          uint16
 	Refuses, TakesTLS             bool
+	StatName                      string
 }
 
 type goldenVirtual struct {
 	Ports      []goldenInbound
 	Undeclared []listener.UndeclaredPort
 	Others     listener.Undeclared
+	Listens    uint16
 }
 
 type goldenTCP struct {
@@ -115,6 +121,7 @@ type goldenChain struct {
 	Name                     string
 	SNI, Prefixes            []string
 	Targets                  []listener.WeightedTarget
+	StatName                 string
 	Closed, HashSource       bool
 	OfMesh, Bytes            bool
 	ForwardPort              uint16
@@ -184,6 +191,10 @@ func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 		TLSDefaults:  in.Common.TLSDefaults,
 		Paths:        pathLevels[in.Common.Paths],
 		TrustDomains: in.Common.TrustDomains,
+
+		DetectionTimeout: in.Common.DetectionTimeout.Duration,
+		NoListenerLog:    in.Common.NoListenerLog,
+		Connections:      in.Common.Connections,
 	}
 	switch {
 	case in.HTTP != nil:
@@ -210,6 +221,7 @@ func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 			Ports:       list,
 			Undeclared:  model.NewInterner[listener.UndeclaredPort]().List(in.VirtualInbound.Undeclared),
 			Others:      in.VirtualInbound.Others,
+			Listens:     in.VirtualInbound.Listens,
 			AuthFilters: in.AuthFilters.filters(),
 			Common:      common,
 		})
@@ -224,7 +236,7 @@ func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 func (in *goldenInbound) port(t *testing.T) listener.InboundPort {
 	return listener.InboundPort{
 		Name: in.Name, Port: in.Port, Protocol: protocol(t, in.Protocol), Cluster: in.Cluster, Refuses: in.Refuses,
-		TakesTLS: in.TakesTLS,
+		TakesTLS: in.TakesTLS, StatName: in.StatName,
 	}
 }
 
@@ -256,6 +268,7 @@ func (c *goldenChain) chain() listener.Chain {
 		HashSource:  c.HashSource,
 		ForwardPort: c.ForwardPort,
 		Targets:     model.NewInterner[listener.WeightedTarget]().List(c.Targets),
+		StatName:    c.StatName,
 		IdleTimeout: c.IdleTimeout.Duration,
 		MaxDuration: c.MaxDuration.Duration,
 	}
