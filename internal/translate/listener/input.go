@@ -166,8 +166,8 @@ type VirtualInboundInput struct {
 	Common      *Common
 }
 
-// Undeclared is how connections are taken to ports that nobody names: as bytes, which are handed on
-// to where they go.
+// Undeclared is how connections are taken to ports that nobody names: they are handed on to where
+// they go.
 type Undeclared struct {
 	// TakesTLS is that of an InboundPort.
 	TakesTLS bool

@@ -56,9 +56,9 @@ func VirtualOutbound(in VirtualOutboundInput) *listenerv3.Listener {
 }
 
 // VirtualInbound takes the connections that others open to the workload, and tells its ports apart
-// by their original destination. What comes to a port that nobody named is handed on as bytes. It
-// is looked at only to tell TLS of the mesh, where that is taken: a client that waits for the
-// server to speak first would wait for ever.
+// by their original destination. What comes to a port that nobody named is handed on to where it
+// goes. It is looked at only where TLS of the mesh is taken, or for a limited time: a client that
+// waits for the server to speak first would wait for ever.
 func VirtualInbound(in VirtualInboundInput) *listenerv3.Listener {
 	common, listens := in.Common.inbound(in.AuthFilters), cmp.Or(in.Listens, inboundPort)
 	l := &listenerv3.Listener{
