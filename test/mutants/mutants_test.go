@@ -46,6 +46,7 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 		"TestAttachmentsAreCompiledAsFromNothing",
 		"TestAHostBecomesThatOfAnotherListener",
 		"TestARouteToAnotherNameMakesItsServiceVisible",
+		"TestNamesInStatisticsFollowTheMeshAndTheService",
 		"TestWhoMayHaveSecretsTellsClassesApart",
 		"TestOnePartAloneChanges",
 		"TestOnePartOfAPolicyChanges",

@@ -80,7 +80,7 @@ func portServices(mesh *model.MeshConfig, all []target) []PortService {
 	named := map[uint16]bool{}
 	for _, t := range all {
 		s := PortService{Port: t.port, Host: t.service.Host, Name: t.service.TelemetryName()}
-		if slices.ContainsFunc(found, func(o PortService) bool { return o.Port == s.Port && o.Host == s.Host }) {
+		if slices.ContainsFunc(found, func(o PortService) bool { o.Stat = ""; return o == s }) {
 			continue
 		}
 		if !named[t.port] {
