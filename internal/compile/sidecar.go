@@ -106,7 +106,9 @@ func inboundPorts(s *scope.Scope, report func(source.Problem)) []inbound {
 	}
 	address := processAddress(s)
 	for in := range s.Inbound().All() {
-		ports = append(ports, inbound{in.Port, in.Protocol, address, in.Port, s.InboundPool(in.Port), inboundStat(s, in.Port)})
+		ports = append(ports, inbound{
+			in.Port, in.Protocol, address, in.Port, s.InboundPool(in.Port), inboundStat(s, in.Port),
+		})
 	}
 	for conflict := range s.PortConflicts().All() {
 		report(inboundConflict(s.Namespace(), conflict))

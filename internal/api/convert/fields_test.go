@@ -145,10 +145,12 @@ func specsOfTestdata(t *testing.T) []proto.Message {
 	specs = append(specs, &mesh.MeshConfig{DefaultTrafficPolicy: &mesh.MeshConfig_DefaultTrafficPolicy{
 		ConnectionPool: &networking.ConnectionPoolSettings{},
 	}}, &mesh.MeshConfig{
-		InboundTrafficPolicy: &mesh.MeshConfig_InboundTrafficPolicy{Mode: mesh.MeshConfig_InboundTrafficPolicy_LOCALHOST},
-		DefaultConfig:        &mesh.ProxyConfig{ConnectionSettings: &mesh.ProxyConfig_ConnectionSettings{}},
-		ServiceSettings:      []*mesh.MeshConfig_ServiceSettings{{}},
-		ServiceScopeConfigs:  []*mesh.MeshConfig_ServiceScopeConfigs{{}},
+		InboundTrafficPolicy: &mesh.MeshConfig_InboundTrafficPolicy{
+			Mode: mesh.MeshConfig_InboundTrafficPolicy_LOCALHOST,
+		},
+		DefaultConfig:       &mesh.ProxyConfig{ConnectionSettings: &mesh.ProxyConfig_ConnectionSettings{}},
+		ServiceSettings:     []*mesh.MeshConfig_ServiceSettings{{}},
+		ServiceScopeConfigs: []*mesh.MeshConfig_ServiceScopeConfigs{{}},
 	})
 	specs = append(specs, headersSpec(), &mesh.MeshConfig{
 		EnableEnvoyAccessLogService: true,

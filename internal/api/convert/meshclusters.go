@@ -9,8 +9,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// meshClusters reads what the mesh says of all clusters. A wrong value is left out alone, as that of
-// a DestinationRule.
+// meshClusters reads what the mesh says of all clusters. A wrong value is left out alone, as that
+// of a DestinationRule.
 func (r *reader) meshClusters(p path, in *mesh.MeshConfig) *model.ClusterDefaults {
 	policy, at := in.GetDefaultTrafficPolicy(), p.dot("defaultTrafficPolicy")
 	out := model.ClusterDefaults{

@@ -154,8 +154,12 @@ func (r *reader) meshOf(p path, in *mesh.MeshConfig, out *model.MeshConfig) {
 	r.meshWithoutEffect(p, in)
 	out.NoListenerLog = in.GetDisableEnvoyListenerLog()
 	out.Clusters = r.meshClusters(p, in)
-	out.InboundStatName = r.statPattern(p.dot("inboundClusterStatName"), in.GetInboundClusterStatName(), "%SUBSET_NAME%")
-	out.OutboundStatName = r.statPattern(p.dot("outboundClusterStatName"), in.GetOutboundClusterStatName(), "%TARGET_PORT%")
+	out.InboundStatName = r.statPattern(
+		p.dot("inboundClusterStatName"), in.GetInboundClusterStatName(), "%SUBSET_NAME%",
+	)
+	out.OutboundStatName = r.statPattern(
+		p.dot("outboundClusterStatName"), in.GetOutboundClusterStatName(), "%TARGET_PORT%",
+	)
 	out.DetectionTimeout = r.durationOrZero(p.dot("protocolDetectionTimeout"), in.GetProtocolDetectionTimeout())
 	out.UpgradeHTTP2 = in.GetH2UpgradePolicy() == mesh.MeshConfig_UPGRADE
 	out.MeshTLS = r.tlsParams(p.dot("meshMTLS"), in.GetMeshMTLS())

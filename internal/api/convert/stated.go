@@ -11,8 +11,8 @@ import (
 )
 
 // Stated reads what the annotation proxy.istio.io/config of a Pod says of its proxy: of tracing,
-// headers and connections. Who runs the proxy reads the rest of it. It is canonical, and nil if nothing is said. A
-// field with a mistake is left out.
+// headers and connections. Who runs the proxy reads the rest of it. It is canonical, and nil if
+// nothing is said. A field with a mistake is left out.
 func (c *Converter) Stated(text string) (*model.Stated, []source.Problem) {
 	const at = path("metadata.annotations[proxy.istio.io/config]")
 	r := &reader{converter: c, mesh: c.defaults, pools: c.pools}

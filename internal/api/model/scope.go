@@ -164,8 +164,8 @@ type MeshConfig struct {
 	// InboundStatName and OutboundStatName are by which names clusters of the workload's own ports,
 	// and those of what it calls, stand in statistics (inboundClusterStatName, …).
 	InboundStatName, OutboundStatName StatPattern
-	// DetectionTimeout is how long proxies wait for the bytes that tell the protocol of a port which
-	// does not say it (protocolDetectionTimeout); 0 is for ever.
+	// DetectionTimeout is how long proxies wait for the bytes that tell the protocol of a port
+	// which does not say it (protocolDetectionTimeout); 0 is for ever.
 	DetectionTimeout time.Duration
 	// AutoTLS makes workloads call those that take mutual TLS of the mesh in it (enableAutoMtls).
 	AutoTLS bool

@@ -27,7 +27,10 @@ func TestNamesInStatistics(t *testing.T) {
 		{"%SERVICE_FQDN%_%SERVICE_PORT%", service, "reviews.prod.svc.cluster.local_7443"},
 		{"%SERVICE_PORT_NAME%-%TARGET_PORT%-%SUBSET_NAME%", service, "grpc-svc-8443-v1"},
 		{"%SERVICE%%SERVICE%100%", service, "reviews.prodreviews.prod100%"},
-		{"%SERVICE%|%SERVICE_NAME%|%SERVICE_FQDN%|%TARGET_PORT%", entry, "api.example.com|api.example.com|api.example.com|0"},
+		{
+			"%SERVICE%|%SERVICE_NAME%|%SERVICE_FQDN%|%TARGET_PORT%", entry,
+			"api.example.com|api.example.com|api.example.com|0",
+		},
 	} {
 		require.Equal(t, c.want, c.pattern.NameOf(c.of), "%s", c.pattern)
 	}

@@ -41,8 +41,8 @@ type PortService struct {
 	Port uint16 // of the workload
 	Host model.Host
 	Name string // in Istio's telemetry (model.Service.TelemetryName)
-	// Stat is by which name the port's cluster stands in statistics: of the first service of a port,
-	// where the mesh says so; else empty.
+	// Stat is by which name the port's cluster stands in statistics, of the first service of a
+	// port: where the mesh says so; else empty.
 	Stat string
 }
 

@@ -476,7 +476,8 @@ func drawMesh(t *rapid.T) *model.MeshConfig {
 		&model.ConnectionSettings{MaxStreams: 7, MergeSlashes: new(bool)})
 	m.NoListenerLog = rarely(t, 3, "no listener log")
 	m.LocalhostInbound = rarely(t, 3, "localhost")
-	m.OutboundPort, m.InboundPort = one[uint16](t, "outbound port", 0, 0, 15101), one[uint16](t, "inbound port", 0, 0, 15106)
+	m.OutboundPort = one[uint16](t, "outbound port", 0, 0, 15101)
+	m.InboundPort = one[uint16](t, "inbound port", 0, 0, 15106)
 	m.UpgradeHTTP2 = rapid.Bool().Draw(t, "HTTP/2")
 	limits := []*model.TLSParams{nil, nil, {MinVersion: model.TLS13}, {Curves: []string{"P-256"}}}
 	m.MeshTLS, m.TLSDefaults = one(t, "mesh TLS", limits...), one(t, "other TLS", limits...)

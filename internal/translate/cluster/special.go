@@ -19,8 +19,8 @@ import (
 const passthroughIdle = 5 * time.Minute
 
 // Inbound is the cluster of one of the workload's own ports. Limits of connections hold here as at
-// the callers, so that those who call together are bounded too. The upgrade to HTTP/2 is for the way
-// there.
+// the callers, so that those who call together are bounded too. The upgrade to HTTP/2 is for the
+// way there.
 func Inbound(in InboundInput) *clusterv3.Cluster {
 	b := newBuilder(InboundName(in.Port), in.ConnectTimeout)
 	b.defaults = in.Defaults

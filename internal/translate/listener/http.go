@@ -87,10 +87,10 @@ func (c builder) manager(statPrefix string) *hcmv3.HttpConnectionManager {
 	return m
 }
 
-// takeUpgradesInHTTP2 takes WebSockets in HTTP/2 (extended CONNECT, RFC 8441), as callers within the
-// mesh send them where they are told to use HTTP/2. To filters and routes they are what they are in
-// HTTP/1.1: a GET with its path, and an upgrade. CONNECT without an upgrade stays refused, and so
-// do upgrades to anything else.
+// takeUpgradesInHTTP2 takes WebSockets in HTTP/2 (extended CONNECT, RFC 8441), as callers within
+// the mesh send them where they are told to use HTTP/2. To filters and routes they are what they
+// are in HTTP/1.1: a GET with its path, and an upgrade. CONNECT without an upgrade stays refused,
+// and so do upgrades to anything else.
 func takeUpgradesInHTTP2(m *hcmv3.HttpConnectionManager) {
 	if m.Http2ProtocolOptions == nil {
 		m.Http2ProtocolOptions = &corev3.Http2ProtocolOptions{}

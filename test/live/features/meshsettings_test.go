@@ -122,3 +122,35 @@ func TestAServerMaySpeakFirstAfterTheTimeOfDetection(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, line)
 }
+
+// TestConnectionSettingsOfEdges is connectionSettings: the profile EDGE closes a gateway to what
+// backends read in different ways, and leaves sidecars alone. What a Pod says comes first.
+func TestConnectionSettingsOfEdges(t *testing.T) {
+	const templates, config = "inject.istio.io/templates: gateway", `proxy.istio.io/config: "connectionSettings: ` +
+		`{httpHeadersWithUnderscoresAction: HEADERS_WITH_UNDERSCORES_DROP_HEADER}"`
+	own := strings.Replace(livemesh.GatewayPod(8080), templates, templates+", "+config, 1)
+	own = strings.ReplaceAll(own, "name: istio-ingress", "name: own-ingress")
+	m := livemesh.Start(t, livemesh.File("base.yaml", livemesh.GatewayPod(8080), own, livemesh.NewEcho("client", "v1"),
+		livemesh.NewEcho("web", "v1"), livemesh.Service("web", "http:80:8080"), baseRoute()))
+	odd, base := livemesh.Header("a_b", "c"), livemesh.Host("base.test")
+	requireStatus(t, 200, m.Gateway("istio-ingress", 8080).Get("/", base, odd))
+
+	m.Run("EDGE", meshSettings("defaultConfig: {connectionSettings: {profile: EDGE}}"),
+		func(t *testing.T, m *livemesh.Mesh) {
+			m.RequireNoProblems()
+			gateway := m.Gateway("istio-ingress", 8080)
+			m.Await("headers with underscores are refused", func() bool {
+				return gateway.Get("/", base, odd).Status == 400
+			})
+			requireStatus(t, 200, gateway.Get("/", base))
+			answer := gateway.Get("/", base, livemesh.RawPath("/a%2Fb"))
+			requireStatus(t, 307, answer)
+			require.Equal(t, "/a/b", answer.Header.Get("location"))
+			dropped := m.Gateway("own-ingress", 8080).Get("/", base, odd)
+			requireStatus(t, 200, dropped)
+			require.Empty(t, dropped.Echoed.Headers.Values("a_b"))
+			inside := m.Client("client-v1").Get("http://web/", odd)
+			requireStatus(t, 200, inside)
+			require.Equal(t, []string{"c"}, inside.Echoed.Headers.Values("a_b"))
+		})
+}
