@@ -188,7 +188,7 @@ scale: build ## 19,000 sidecars of 1,000 services, then two replicas with 15,000
 constants: build ## measure the constants of lateen perf model anew (two minutes of an idle machine), and the table in docs/performance.md
 	@$(BIN) perf constants --services 1000 --sidecars 2000 -o json > bin/constants.json
 	@cp bin/constants.json internal/perf/sizing/constants.json
-	$(GO) test ./internal/cli -run '^TestDocsShowTheModel$$' -update
+	$(GO) test ./internal/cli/perf -run '^TestDocsShowTheModel$$' -update
 	$(GO) test ./internal/perf/sizing -run '^TestSizingPageIsCurrent$$' -update
 
 sizing: build ## measure what requests cost proxies anew (six minutes of an idle machine), and write docs/sizing.md

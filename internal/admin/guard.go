@@ -24,6 +24,12 @@ func (h handler) guarded(f http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
+// closed answers in place of a page where there are none over HTTP.
+func closed(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, "ENABLE_DEBUG_ON_HTTP is false: this is answered over xDS alone, to callers with an identity",
+		http.StatusForbidden)
+}
+
 // onLoopback refuses clients with any other address.
 func onLoopback(r *http.Request) error {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)

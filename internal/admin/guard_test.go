@@ -57,6 +57,25 @@ func TestDebugPagesAnswerNoForeignWebPage(t *testing.T) {
 	}
 }
 
+// ENABLE_DEBUG_ON_HTTP=false leaves the rest of the port.
+func TestDebugPagesMayBeClosed(t *testing.T) {
+	h := admin.NewHandler(admin.Options{
+		Gatherer: prometheus.NewRegistry(),
+		Fleet:    fleet(nil),
+		Mesh:     admin.MeshOf(nil),
+		Ready:    func() error { return nil },
+		NoPages:  true,
+	})
+	for path, code := range map[string]int{
+		"/debug/syncz": http.StatusForbidden, "/debug/list": http.StatusForbidden,
+		"/metrics": http.StatusOK, "/ready": http.StatusOK, "/version": http.StatusOK,
+	} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, request(http.MethodGet, path))
+		require.Equal(t, code, w.Code, path)
+	}
+}
+
 func TestDebugPagesAreOnlyRead(t *testing.T) {
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions} {
 		for _, path := range []string{"/debug/list", "/debug/syncz", "/debug/config_dump"} {

@@ -31,6 +31,8 @@ type Options struct {
 	// Hosts are the names by which clients may ask for the pages below /debug, in lower case,
 	// beside localhost and IP addresses.
 	Hosts []string
+	// NoPages leaves out the pages below /debug.
+	NoPages bool
 	// Pod is the name of this replica's Pod; empty outside of a cluster.
 	Pod string
 	// RootNamespace is the namespace whose service accounts are shown everything over xDS.
@@ -52,6 +54,9 @@ func NewHandler(o Options) http.Handler {
 	h := handler{Options: o}
 	mux := http.NewServeMux()
 	for path, f := range h.pages() {
+		if o.NoPages {
+			f = closed
+		}
 		mux.HandleFunc("GET "+path, h.guarded(f))
 	}
 	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{}))

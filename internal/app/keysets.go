@@ -28,7 +28,7 @@ type keySets struct {
 func newKeySets(o Options, p *Pipeline, converter *convert.Converter) *keySets {
 	k := &keySets{
 		fetcher: keysets.NewFetcher(keysets.FetcherOptions{
-			Private: o.Config.KeyNetworks, IsDiscovery: model.IsDiscovery,
+			Private: o.Config.KeyNetworks, Blocked: o.Config.BlockedKeyNetworks, IsDiscovery: model.IsDiscovery,
 		}),
 		key: converter.KeySetsKey(),
 	}

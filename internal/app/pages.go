@@ -24,6 +24,7 @@ func (p *Pipeline) adminOptions() admin.Options {
 		Ready:         p.registry.ready,
 		Hosts:         debugHosts(p.o),
 		Pod:           pod,
+		NoPages:       p.o.Config.NoDebugPages,
 		RootNamespace: func() string { return p.meshConfig().RootNamespace },
 		Mesh: &admin.Mesh{
 			Snapshot: p.snapshot.Load, Problems: p.problemStore.Problems, Events: p.meters.events.all,

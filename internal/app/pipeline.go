@@ -79,9 +79,21 @@ type Options struct {
 	writer *state.Writer // nil makes one
 }
 
+// meshDefaults is the configuration of a mesh that sets nothing, with what the settings say of it.
+func (o Options) meshDefaults() model.MeshConfig {
+	mesh := o.Mesh
+	mesh.OwnHostsOnly = o.Config.OwnHostsOnly
+	if sampling := o.Config.Sampling; sampling != nil {
+		mesh.Tracing.Sampling = *sampling
+	}
+	return mesh
+}
+
 // checks says how the mesh is run that is checked.
 func (o Options) checks() validate.Options {
-	return validate.Options{Pods: o.Pods, DeploysGateways: o.Config.DeployGateways}
+	return validate.Options{
+		Pods: o.Pods, DeploysGateways: o.Config.DeployGateways, OwnGateways: o.Config.OwnGateways,
+	}
 }
 
 // differLimit is how many differences of sets are kept for the sessions that make the same step. It
@@ -111,7 +123,7 @@ type Pipeline struct {
 //
 //	source ─► convert ─► mesh/state ─► compile (scope, translate) ─► xds/fanout ─► xds/serve ─► Envoy
 func New(o Options) *Pipeline {
-	o.Mesh.OwnHostsOnly = o.Config.OwnHostsOnly
+	o.Mesh = o.meshDefaults()
 	p := &Pipeline{o: o}
 	if p.metrics = o.Metrics; p.metrics == nil {
 		p.metrics = observe.New(observe.Build{Version: o.Version, Start: time.Now(), Now: time.Now})

@@ -28,13 +28,12 @@ import (
 // registrar connects streams and classes. It tells the compiler which proxies are connected, and
 // the hub which class each belongs to.
 type registrar struct {
-	compiler    *compile.Compiler
-	hub         *fanout.Hub
-	allClusters bool          // config.Config.AllClusters
-	dualStack   bool          // config.Config.DualStack
-	firstState  chan struct{} // closed with the first state
-	setReady    func()        // closes it
-	secrets     *secretAccess
+	compiler   *compile.Compiler
+	hub        *fanout.Hub
+	config     config.Config
+	firstState chan struct{} // closed with the first state
+	setReady   func()        // closes it
+	secrets    *secretAccess
 	// stated reads what a Pod says of its proxy; what is wrong in it Connect logs.
 	stated func(text string) (*model.Stated, []source.Problem)
 	log    *slog.Logger
@@ -47,16 +46,15 @@ type registrar struct {
 func newRegistrar(c *compile.Compiler, settings config.Config) *registrar {
 	open := make(chan struct{})
 	return &registrar{
-		compiler:    c,
-		allClusters: settings.AllClusters,
-		dualStack:   settings.DualStack,
-		firstState:  open,
-		setReady:    sync.OnceFunc(func() { close(open) }),
-		secrets:     newSecretAccess(nil, slog.New(slog.DiscardHandler)),
-		stated:      convert.New(convert.Options{}).Stated,
-		log:         slog.New(slog.DiscardHandler),
-		members:     map[*fanout.Conn]*compile.Member{},
-		conns:       map[*compile.Member]*fanout.Conn{},
+		compiler:   c,
+		config:     settings,
+		firstState: open,
+		setReady:   sync.OnceFunc(func() { close(open) }),
+		secrets:    newSecretAccess(nil, slog.New(slog.DiscardHandler)),
+		stated:     convert.New(convert.Options{}).Stated,
+		log:        slog.New(slog.DiscardHandler),
+		members:    map[*fanout.Conn]*compile.Member{},
+		conns:      map[*compile.Member]*fanout.Conn{},
 	}
 }
 
@@ -101,9 +99,9 @@ func (r *registrar) facts(
 	if facts, err = factsOf(node); err != nil {
 		return facts, right, status.Error(codes.InvalidArgument, err.Error())
 	}
-	facts.Proxy.Settings.AllClusters = facts.Proxy.Type == scope.Router && r.allClusters
+	configure(&facts.Proxy, r.config)
 	facts.Proxy.Settings.FiltersApart = node.TakesFilters()
-	facts.Proxy.Settings.Stack = stackOf(node, r.dualStack)
+	facts.Proxy.Settings.Stack = stackOf(node, r.config.DualStack)
 	if text := node.Metadata.OwnConfig(); text != "" {
 		facts.Stated, _ = r.stated(text)
 	}
@@ -112,6 +110,15 @@ func (r *registrar) facts(
 		return facts, right, status.Error(codes.Unavailable, err.Error())
 	}
 	return facts, right, nil
+}
+
+// configure adds what the settings of the control plane say of a proxy.
+func configure(p *scope.Proxy, c config.Config) {
+	gateway := p.Type == scope.Router
+	p.Settings.AllClusters = gateway && c.AllClusters
+	p.Settings.OwnGateways = gateway && c.OwnGateways
+	p.Settings.RemoteAddress = !gateway && c.RemoteAddress
+	p.Settings.HTTP10 = p.Settings.HTTP10 || c.HTTP10
 }
 
 // reportStated logs what is wrong in what a Pod says of its proxy.

@@ -11,6 +11,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/app/config"
 	"github.com/lateen-mesh/lateen/internal/compile"
+	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/xds/serve"
 )
 
@@ -60,6 +61,20 @@ func TestGatewaysStateWhatStandsInFront(t *testing.T) {
 	f, err = of("sidecar", "FORWARD_ONLY")
 	require.NoError(t, err)
 	require.Zero(t, f.Proxy.Settings.Topology)
+}
+
+// What is for gateways alone makes no other classes of sidecars, and the other way around.
+func TestSettingsOfTheControlPlaneComeToTheirProxies(t *testing.T) {
+	all := config.Config{AllClusters: true, OwnGateways: true, RemoteAddress: true, HTTP10: true}
+	of := func(p scope.Proxy, c config.Config) scope.Settings {
+		configure(&p, c)
+		return p.Settings
+	}
+	gateway := scope.Proxy{Type: scope.Router}
+	require.Equal(t, scope.Settings{AllClusters: true, OwnGateways: true, HTTP10: true}, of(gateway, all))
+	require.Equal(t, scope.Settings{RemoteAddress: true, HTTP10: true}, of(scope.Proxy{}, all))
+	own := scope.Proxy{Settings: scope.Settings{HTTP10: true}}
+	require.Equal(t, own.Settings, of(own, config.Config{}), "one that says so itself")
 }
 
 // An intercepted proxy needs no port for HTTP proxying, so none that it states makes a class.

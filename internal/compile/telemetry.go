@@ -50,11 +50,11 @@ func tracingOf(s *scope.Scope, all []*model.Telemetry, side model.WorkloadMode) 
 
 // commonKey is what differs between the listeners of proxies in one mesh.
 type commonKey struct {
-	http10, metrics, istioFilters bool
-	stack                         model.Stack
-	topology                      model.GatewayTopology
-	stated                        *model.Stated
-	gateway                       bool // only where settings of connections differ by it
+	http10, remoteAddress, metrics, istioFilters bool
+	stack                                        model.Stack
+	topology                                     model.GatewayTopology
+	stated                                       *model.Stated
+	gateway                                      bool // only where settings of connections differ by it
 	observed
 	side model.WorkloadMode // only where the sides may differ
 }
@@ -66,7 +66,8 @@ const maxCommons = 1024
 func (b unitBuilder) common(s *scope.Scope, side model.WorkloadMode) *listener.Common {
 	settings := s.Settings()
 	key := commonKey{
-		http10: settings.HTTP10, metrics: settings.Metrics, istioFilters: settings.IstioFilters,
+		http10: settings.HTTP10, remoteAddress: settings.RemoteAddress,
+		metrics: settings.Metrics, istioFilters: settings.IstioFilters,
 		stack: settings.Stack, observed: observedBy(s), topology: topologyOf(s), stated: s.Stated(),
 	}
 	if key.telemetries != nil {
@@ -88,6 +89,7 @@ func (b unitBuilder) common(s *scope.Scope, side model.WorkloadMode) *listener.C
 			IdleTimeout:      p.config.IdleTimeout,
 			DetectionTimeout: p.config.DetectionTimeout,
 			HTTP10:           settings.HTTP10,
+			UsesRemote:       settings.RemoteAddress,
 			Stack:            settings.Stack,
 			Topology:         key.topology,
 			Headers:          s.Headers(),

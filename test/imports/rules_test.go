@@ -25,6 +25,7 @@ var rules = []rule{
 	{"observe/memory", ""},
 	{"observe/footprint", ""},
 	{"app/config", ""},
+	{"api/istionames", ""},
 	{"cli/terminal", ""},
 	{"cli/build", ""},
 	{"cli/command", "cli/terminal"},
@@ -103,9 +104,10 @@ var rules = []rule{
 		"install install/render"},
 	{"cluster/inject/gotemplate", "source/untrusted"},
 	{"cluster/unions", ""},
-	{"cluster/inject", "source/istiojson source/untrusted api/model cluster/unions cluster/inject/gotemplate"},
-	{"install/precheck", "api/kinds source source/untrusted source/manifest api/model api/convert " +
-		"api/differences cluster/inject"},
+	{"cluster/inject", "api/istionames source/istiojson source/untrusted api/model cluster/unions " +
+		"cluster/inject/gotemplate"},
+	{"install/precheck", "app/config api/kinds source source/untrusted source/manifest api/model api/convert " +
+		"api/differences api/istionames cluster/inject"},
 	{"cluster/inject/watch", "observe cluster/inject"},
 	{"cluster/status", "observe api/kinds source api/model"},
 	{"cluster/gateways", "observe source source/untrusted api/model cluster/unions"},

@@ -36,9 +36,9 @@ type stream struct {
 	isFresh  bool // Envoy has reported nothing
 }
 
-// maxKept is how many bytes of requests are kept. When there are more, Envoy has to open another
-// stream.
-const maxKept = 4 << 20
+// maxKept is how many bytes of requests are kept: as many as the control plane takes in one. When
+// there are more, Envoy has to open another stream.
+const maxKept = 16 << 20
 
 // run serves the stream until it ends.
 func (s *stream) run(ctx context.Context) error {

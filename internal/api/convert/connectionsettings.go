@@ -43,7 +43,6 @@ func (r *reader) connectionSettings(p path, in *mesh.ProxyConfig_ConnectionSetti
 		MergeSlashes: choice(in.GetHttpMergeSlashes()),
 	}
 	r.connectionChoices(p, in, &out)
-	r.uselessSettings(p, in)
 	if out == (model.ConnectionSettings{}) {
 		return nil
 	}
@@ -90,17 +89,6 @@ func (r *reader) connectionChoices(
 		r.fail(p.dot("httpPathWithEscapedSlashesAction"), v, "is no action; such requests are refused",
 			"KEEP_UNCHANGED, REJECT_REQUEST, UNESCAPE_AND_REDIRECT or UNESCAPE_AND_FORWARD")
 		out.EscapedSlashes = model.SlashesRefuse
-	}
-}
-
-// uselessSettings reports settings that nothing reads, in Istio neither.
-func (r *reader) uselessSettings(p path, in *mesh.ProxyConfig_ConnectionSettings) {
-	const message = "has no effect, in Istio neither"
-	if v := in.GetClusterPerConnectionBufferLimitBytes(); v != nil {
-		r.warn(p.dot("clusterPerConnectionBufferLimitBytes"), v.GetValue(), message, "")
-	}
-	if v := in.GetListenerConnectionLimit(); v != nil {
-		r.warn(p.dot("listenerConnectionLimit"), v.GetValue(), message, "globalDownstreamConnectionLimit")
 	}
 }
 

@@ -151,7 +151,6 @@ func (r *reader) meshOf(p path, in *mesh.MeshConfig, out *model.MeshConfig) {
 		out.AutoTLS = auto.GetValue()
 	}
 	r.meshInbound(p, in, out)
-	r.meshWithoutEffect(p, in)
 	out.NoListenerLog = in.GetDisableEnvoyListenerLog()
 	out.Clusters = r.meshClusters(p, in)
 	out.InboundStatName = r.statPattern(

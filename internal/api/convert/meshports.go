@@ -44,17 +44,3 @@ func (r *reader) listenPort(p path, number int32, byDefault uint16) uint16 {
 	}
 	return port
 }
-
-// meshWithoutEffect reports what nothing reads.
-func (r *reader) meshWithoutEffect(p path, in *mesh.MeshConfig) {
-	if v := in.GetVerifyCertificateAtClient(); v != nil { //nolint:staticcheck // deprecated, and in use
-		r.warn(p.dot("verifyCertificateAtClient"), v.GetValue(), "has no effect, in Istio neither",
-			"tls of a DestinationRule")
-	}
-	if len(in.GetServiceSettings()) > 0 {
-		r.warn(p.dot("serviceSettings"), nil, "has no effect in a mesh of one cluster", "")
-	}
-	if len(in.GetServiceScopeConfigs()) > 0 {
-		r.warn(p.dot("serviceScopeConfigs"), nil, "has no effect: it is for ambient meshes of several clusters", "")
-	}
-}

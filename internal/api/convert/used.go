@@ -6,9 +6,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// notYet is the message for a field that is set and not translated.
-const notYet = "is not supported by Lateen yet and has no effect"
-
 // usedFields returns the fields of a message of Istio's API that conversions read. Other fields are
 // reported when they are set. A test proves for each field here that it makes a difference.
 func usedFields(message protoreflect.FullName) (string, bool) {
@@ -291,7 +288,7 @@ func (r *reader) reportUnused(p path, m protoreflect.Message) {
 		if !hasWord(used, string(field.Name())) {
 			passedOn := r.converter.injects && isOfStart(field) || r.converter.workers && isWorkers(field)
 			if !passedOn && !r.hasErrorAbove(at) {
-				r.warn(at, scalar(field, m.Get(field)), notYet, "")
+				r.warn(at, scalar(field, m.Get(field)), whyAbsent(field), "")
 			}
 			continue
 		}

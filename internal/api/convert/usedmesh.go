@@ -14,8 +14,7 @@ func meshFields(message string) (string, bool) {
 			"extension_providers path_normalization ca_certificates enable_tracing " +
 			"enable_envoy_access_log_service h2_upgrade_policy default_traffic_policy tcp_keepalive " +
 			"inbound_cluster_stat_name outbound_cluster_stat_name protocol_detection_timeout " +
-			"disable_envoy_listener_log inbound_traffic_policy proxy_listen_port proxy_inbound_listen_port " +
-			"verify_certificate_at_client service_settings service_scope_configs", true
+			"disable_envoy_listener_log inbound_traffic_policy proxy_listen_port proxy_inbound_listen_port", true
 	case "MeshConfig.InboundTrafficPolicy":
 		return "mode", true
 	case "MeshConfig.DefaultTrafficPolicy":
@@ -78,12 +77,11 @@ func meshFields(message string) (string, bool) {
 		return "proxy_metadata tracing gateway_topology proxy_headers envoy_access_log_service " +
 			"connection_settings", true
 	case "ProxyConfig.ConnectionSettings":
-		return "profile listener_per_connection_buffer_limit_bytes cluster_per_connection_buffer_limit_bytes " +
+		return "profile listener_per_connection_buffer_limit_bytes " +
 			"http_idle_timeout http_max_connection_duration http_drain_timeout http_request_timeout " +
 			"http_request_headers_timeout http_stream_idle_timeout http_max_stream_duration " +
 			"http_max_concurrent_streams http2_initial_stream_window_size http2_initial_connection_window_size " +
-			"http_headers_with_underscores_action http_merge_slashes http_path_with_escaped_slashes_action " +
-			"listener_connection_limit", true
+			"http_headers_with_underscores_action http_merge_slashes http_path_with_escaped_slashes_action", true
 	case "RemoteService":
 		return "address", true
 	case "ProxyConfig.ProxyHeaders":

@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -49,7 +50,7 @@ type Config struct {
 	// StreamsPerAddress is how many streams and connections one IP address may have as long as no
 	// Pod is proven (LATEEN_MAX_STREAMS_PER_ADDRESS, 2048; 0: no limit).
 	StreamsPerAddress int
-	// MaxRecvMsgSize is the largest request in bytes (ISTIO_GPRC_MAXRECVMSGSIZE, 4 MiB).
+	// MaxRecvMsgSize is the largest request in bytes (ISTIO_GPRC_MAXRECVMSGSIZE, 16 MiB).
 	MaxRecvMsgSize int
 	// TokenAudiences are the accepted audiences of a proxy's token (TOKEN_AUDIENCES, istio-ca).
 	TokenAudiences []string
@@ -80,6 +81,24 @@ type Config struct {
 	// AllClusters gives gateways the clusters of all services that are exported to them, not only
 	// those that their routes name (the opposite of PILOT_FILTER_GATEWAY_CLUSTER_CONFIG, true).
 	AllClusters bool
+	// OwnGateways leaves gateways the Gateways of Istio's API in their own namespace alone
+	// (PILOT_SCOPE_GATEWAY_TO_NAMESPACE, false).
+	OwnGateways bool
+	// HTTP10 lets all proxies take HTTP/1.0, not only those whose metadata says so (PILOT_HTTP10,
+	// false).
+	HTTP10 bool
+	// RemoteAddress makes sidecars take the address of a workload's connection for the client's
+	// (PILOT_SIDECAR_USE_REMOTE_ADDRESS, false).
+	RemoteAddress bool
+	// Sampling is how many requests are traced where nothing else says so, in hundredths of a
+	// percent (PILOT_TRACE_SAMPLING); nil leaves Istio's default, one percent.
+	Sampling *uint32
+	// NoDebugPages closes the pages below /debug over HTTP (the opposite of ENABLE_DEBUG_ON_HTTP,
+	// true). Over xDS callers with an identity still get them.
+	NoDebugPages bool
+	// BlockedKeyNetworks are networks from which keys may not be fetched, whatever else allows it
+	// (BLOCKED_CIDRS_IN_JWKS_URIS, none).
+	BlockedKeyNetworks []netip.Prefix
 	// DualStack lets proxies with addresses of both families listen on both, and call endpoints at
 	// either (ISTIO_DUAL_STACK, false).
 	DualStack bool
@@ -129,7 +148,7 @@ func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 		MaxRequestsPerSecond: read(&r, "PILOT_MAX_REQUESTS_PER_SECOND", 0, rate),
 		SendTimeout:          read(&r, "PILOT_XDS_SEND_TIMEOUT", 0, duration),
 		StreamsPerAddress:    read(&r, "LATEEN_MAX_STREAMS_PER_ADDRESS", 2048, count),
-		MaxRecvMsgSize:       read(&r, "ISTIO_GPRC_MAXRECVMSGSIZE", 4<<20, count),
+		MaxRecvMsgSize:       read(&r, "ISTIO_GPRC_MAXRECVMSGSIZE", 16<<20, count),
 		TokenAudiences:       read(&r, "TOKEN_AUDIENCES", []string{"istio-ca"}, words),
 		CA:                   read(&r, "ENABLE_CA_SERVER", true, boolean),
 		ExternalCA:           read(&r, "EXTERNAL_CA", false, externalCA),
@@ -142,6 +161,12 @@ func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 		NodeAccounts:         read(&r, "CA_TRUSTED_NODE_ACCOUNTS", nil, accounts),
 		RenewByTokens:        !read(&r, "LATEEN_RENEW_BY_CERTIFICATE", true, boolean),
 		AllClusters:          !read(&r, "PILOT_FILTER_GATEWAY_CLUSTER_CONFIG", true, boolean),
+		OwnGateways:          read(&r, "PILOT_SCOPE_GATEWAY_TO_NAMESPACE", false, boolean),
+		HTTP10:               read(&r, "PILOT_HTTP10", false, boolean),
+		RemoteAddress:        read(&r, "PILOT_SIDECAR_USE_REMOTE_ADDRESS", false, boolean),
+		Sampling:             read(&r, "PILOT_TRACE_SAMPLING", nil, percent),
+		NoDebugPages:         !read(&r, "ENABLE_DEBUG_ON_HTTP", true, boolean),
+		BlockedKeyNetworks:   read(&r, "BLOCKED_CIDRS_IN_JWKS_URIS", nil, networks),
 		DualStack:            read(&r, "ISTIO_DUAL_STACK", false, boolean),
 		WholeRoutes:          !read(&r, "LATEEN_ENABLE_VHDS", true, boolean),
 		WholeEndpoints:       !read(&r, "LATEEN_ENABLE_LEDS", true, boolean),
@@ -220,6 +245,16 @@ func networks(s string) ([]netip.Prefix, error) {
 		out = append(out, p)
 	}
 	return out, err
+}
+
+// percent reads a percentage, in hundredths of a percent.
+func percent(s string) (*uint32, error) {
+	p, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(p >= 0 && p <= 100) {
+		return nil, fmt.Errorf("want a percentage from 0 to 100, such as 0.5")
+	}
+	hundredths := uint32(math.Round(p * 100))
+	return &hundredths, nil
 }
 
 // lifetime reads how long something may be used.

@@ -51,13 +51,13 @@ func tryInjection(ctx context.Context, cluster *apply.Cluster, revision string) 
 
 // namespacesAndWebhooks returns what decides who injects: all namespaces, and all
 // MutatingWebhookConfigurations.
-func namespacesAndWebhooks(ctx context.Context, cluster *apply.Cluster,
+func namespacesAndWebhooks(ctx context.Context, from estate,
 ) (namespaces, webhooks []unstructured.Unstructured, _ error) {
-	all, err := cluster.List(ctx, "v1", "Namespace")
+	all, err := from.List(ctx, "v1", "Namespace")
 	if err != nil {
 		return nil, nil, err
 	}
-	asked, err := cluster.List(ctx, "admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration")
+	asked, err := from.List(ctx, "admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration")
 	if err != nil {
 		return nil, nil, err
 	}

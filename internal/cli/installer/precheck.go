@@ -11,9 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
@@ -34,17 +32,22 @@ type precheckFlags struct {
 func newPrecheck(out, notes *terminal.Writer) *cobra.Command {
 	var f precheckFlags
 	cmd := &cobra.Command{
-		Use:   "precheck",
-		Short: "Say of each object of a cluster whether it would be in force with Lateen",
-		Long: `Looks at the objects of Istio, Services, Ingresses and namespaces of a cluster, at who injects Pods of
-the namespaces that ask for proxies of the revision, and at the templates of Pods that Istio or Lateen
-injects, and asks the API server what lateen install with the same flags would do. Nothing is changed. For
-each object it says go, or no go with the field that would not be in force, or differs: the field is in
-force, and works otherwise than with istiod. The exit code is 1 if there is a no go.`,
+		Use:   "precheck [DIRECTORY|FILE]...",
+		Short: "Say of each object of a cluster or of files whether it would be in force with Lateen",
+		Long: `Looks at the objects of Istio, Services, Ingresses and namespaces of a cluster, at the
+variables of a running istiod, at who injects Pods of the namespaces that ask for proxies of the
+revision, and at the templates of Pods that Istio or Lateen injects, and asks the API server what
+lateen install with the same flags would do. Nothing is changed. For each object it says go, or no go
+with the field that would not be in force, differs: the field is in force and works otherwise than
+with istiod, or warned: it is probably not what was meant, with istiod neither. The exit code is 1 if
+there is a no go.
+
+With directories or files it reads these in place of a cluster, and asks no API server.`,
 		Example: `  lateen precheck
-  lateen precheck --revision lateen -f operator.yaml --all`,
-		Args: command.Arguments(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, out, notes) },
+  lateen precheck --revision lateen -f operator.yaml --all
+  lateen precheck deploy/ istio/mesh.yaml`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, paths []string) error { return f.run(cmd, out, notes, paths) },
 	}
 	f.input.bind(cmd)
 	f.cluster.bind(cmd)
@@ -54,25 +57,14 @@ force, and works otherwise than with istiod. The exit code is 1 if there is a no
 	return cmd
 }
 
-func (f *precheckFlags) run(cmd *cobra.Command, out, notes *terminal.Writer) error {
-	ctx, cancel, cluster, err := f.cluster.connect(cmd.Context())
-	if err != nil {
-		return err
-	}
-	defer cancel()
+func (f *precheckFlags) run(cmd *cobra.Command, out, notes *terminal.Writer, paths []string) error {
 	if f.input.in.Image == "" {
 		f.input.in.Image = "precheck" // which image it is makes no difference
 	}
-	s, err := f.input.read(cmd, notes)
+	verdicts, err := f.judge(cmd, notes, paths)
 	if err != nil {
 		return err
 	}
-	j := judgement{cluster: cluster, spec: s}
-	verdicts, err := j.verdicts(ctx)
-	if err != nil {
-		return err
-	}
-	verdicts = append(verdicts, j.installation(ctx))
 	noGo := 0
 	for i := range verdicts {
 		if !verdicts[i].Go() {
@@ -80,6 +72,9 @@ func (f *precheckFlags) run(cmd *cobra.Command, out, notes *terminal.Writer) err
 		}
 	}
 	if f.output == "json" {
+		if verdicts == nil {
+			verdicts = []precheck.Verdict{} // a list in JSON too
+		}
 		encoder := json.NewEncoder(cmd.OutOrStdout())
 		encoder.SetIndent("", "  ")
 		if err := encoder.Encode(verdicts); err != nil {
@@ -95,9 +90,42 @@ func (f *precheckFlags) run(cmd *cobra.Command, out, notes *terminal.Writer) err
 	return nil
 }
 
-// judgement judges a cluster for what would be installed in it.
+// judge returns the verdicts on files, or on a cluster where there are none.
+func (f *precheckFlags) judge(cmd *cobra.Command, notes *terminal.Writer, paths []string) ([]precheck.Verdict, error) {
+	if len(paths) > 0 {
+		files, err := readManifests(paths)
+		if err != nil {
+			return nil, err
+		}
+		s, err := f.input.read(cmd, notes)
+		if err != nil {
+			return nil, err
+		}
+		j := judgement{estate: files, spec: s}
+		verdicts, err := j.verdicts(cmd.Context())
+		return append(verdicts, files.broken...), err
+	}
+	ctx, cancel, cluster, err := f.cluster.connect(cmd.Context())
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	s, err := f.input.read(cmd, notes)
+	if err != nil {
+		return nil, err
+	}
+	j := judgement{estate: cluster, cluster: cluster, spec: s}
+	verdicts, err := j.verdicts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return append(verdicts, j.installation(ctx)), nil
+}
+
+// judgement judges an estate for what would be installed in it.
 type judgement struct {
-	cluster *apply.Cluster
+	estate  estate
+	cluster *apply.Cluster // nil for files
 	spec    *spec.Spec
 }
 
@@ -124,7 +152,7 @@ func linesOf(text string) (all []precheck.Finding) {
 
 // verdicts returns those on the objects of the cluster.
 func (j *judgement) verdicts(ctx context.Context) ([]precheck.Verdict, error) {
-	config, err := meshConfig(ctx, j.cluster, j.spec)
+	config, err := meshConfig(ctx, j.estate, j.spec)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +162,7 @@ func (j *judgement) verdicts(ctx context.Context) ([]precheck.Verdict, error) {
 	if verdict != nil {
 		all = append(all, *verdict)
 	}
-	namespaces, others, err := namespacesAndWebhooks(ctx, j.cluster)
+	namespaces, others, err := namespacesAndWebhooks(ctx, j.estate)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +197,7 @@ func (j *judgement) verdicts(ctx context.Context) ([]precheck.Verdict, error) {
 
 // each calls f with the objects of a kind. There are none of a kind that the cluster has not.
 func (j *judgement) each(ctx context.Context, apiVersion, kind string, f func(*unstructured.Unstructured)) error {
-	list, err := j.cluster.List(ctx, apiVersion, kind)
+	list, err := j.estate.List(ctx, apiVersion, kind)
 	if errors.Is(err, apply.ErrNoKind) || apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -199,6 +227,9 @@ func (j *judgement) workloads(
 	var all []precheck.Verdict
 	for _, kind := range precheck.WorkloadKinds() {
 		err := j.each(ctx, kind.APIVersion, kind.Kind, func(o *unstructured.Unstructured) {
+			if v, ok := precheck.Istiod(o); ok {
+				all = append(all, v)
+			}
 			if v, ok := checker.Workload(injector, o, labels[o.GetNamespace()]); ok {
 				all = append(all, v)
 			}
@@ -213,7 +244,7 @@ func (j *judgement) workloads(
 // remoteClusters returns the verdicts on the Secrets by which istiod reads other clusters. What is
 // in them is not read.
 func (j *judgement) remoteClusters(ctx context.Context) ([]precheck.Verdict, error) {
-	names, err := j.cluster.Secrets(ctx, j.spec.Root(), precheck.RemoteCluster)
+	names, err := j.estate.Secrets(ctx, j.spec.Root(), precheck.RemoteCluster)
 	if apierrors.IsForbidden(err) {
 		return nil, nil
 	}
@@ -232,7 +263,11 @@ func (j *judgement) remoteClusters(ctx context.Context) ([]precheck.Verdict, err
 // judged by the defaults here.
 func (j *judgement) injector(mesh *corev1.ConfigMap) (*inject.Injector, error) {
 	var texts inject.Texts
-	objects, _ := j.spec.Objects(j.cluster)
+	var asked spec.Lookup
+	if j.cluster != nil {
+		asked = j.cluster
+	}
+	objects, _ := j.spec.Objects(asked)
 	for _, o := range objects {
 		data, _, _ := unstructured.NestedStringMap(o.Object, "data")
 		switch {
@@ -249,31 +284,11 @@ func (j *judgement) injector(mesh *corev1.ConfigMap) (*inject.Injector, error) {
 	return inject.New(inject.Options{Namespace: j.spec.Root(), Revision: j.spec.Revision()}, texts)
 }
 
-// meshConfig returns the mesh configuration of the cluster: that of the revision, or Istio's.
-func meshConfig(ctx context.Context, cluster *apply.Cluster, s *spec.Spec) (*corev1.ConfigMap, error) {
-	client, _, err := cluster.GetClientFor("v1", "ConfigMap")
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range []string{s.Names().MeshConfig, "istio"} {
-		o, err := client.Namespace(s.Root()).Get(ctx, name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		config := &corev1.ConfigMap{}
-		return config, runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, config)
-	}
-	return nil, nil
-}
-
 func (f *precheckFlags) table(out *terminal.Writer, verdicts []precheck.Verdict) {
 	table := terminal.Table{Header: []string{"OBJECT", "VERDICT", "FIELD", "WHY"}}
 	for i := range verdicts {
 		v := &verdicts[i]
-		if v.Go() && len(v.Differences) == 0 && f.all {
+		if v.Go() && len(v.Differences)+len(v.Warnings) == 0 && f.all {
 			table.Row(v.Object(), "go", "", "")
 		}
 		rows := func(verdict string, findings []precheck.Finding) {
@@ -286,6 +301,7 @@ func (f *precheckFlags) table(out *terminal.Writer, verdicts []precheck.Verdict)
 			}
 		}
 		rows("no go", v.Findings)
+		rows("warned", v.Warnings)
 		rows("differs", v.Differences)
 	}
 	if len(table.Rows) > 0 {

@@ -215,18 +215,13 @@ func printModel(out *terminal.Writer, c sizing.Constants, all []sizing.Estimate)
 		t.Row(append([]string{row.Name}, row.Values...)...)
 	}
 	out.Table(t)
-	out.Paragraph(
-		"",
-		terminal.Faint,
-		fmt.Sprintf(
-			"from lateen %s on %d CPUs (%s): %.0f kB for a sidecar; a change takes %.0f µs of CPU for each sidecar",
-			c.Version,
-			c.Machine.Cores,
-			c.Machine.CPU,
-			c.SidecarBytes/1e3,
-			1e6*c.Change[all[0].Mesh.Kind].CPUSeconds,
-		),
-	)
+	out.Paragraph("", terminal.Faint, fmt.Sprintf(
+		"from lateen %s on %d CPUs (%s):", c.Version, c.Machine.Cores, c.Machine.CPU,
+	))
+	out.Paragraph("  ", terminal.Faint, fmt.Sprintf(
+		"%.0f kB for a sidecar; a change takes %.0f µs of CPU for each sidecar",
+		c.SidecarBytes/1e3, 1e6*c.Change[all[0].Mesh.Kind].CPUSeconds,
+	))
 }
 
 // newPerfConstants makes the command that measures the constants of lateen perf model.

@@ -49,6 +49,9 @@ func (f *LogFlags) Settings() (*slog.Logger, config.Config, error) {
 		return nil, config.Config{}, err
 	}
 	settings, err := config.FromEnv(os.LookupEnv)
+	for _, u := range config.UnheededIn(os.LookupEnv) {
+		log.Warn("a variable of istiod has no effect", "variable", u.Name, "value", u.Value, "because", u.Why)
+	}
 	return log, settings, err
 }
 

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/lateen-mesh/lateen/internal/api/istionames"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/source/untrusted"
 )
@@ -261,28 +262,13 @@ func proxyConfig(value string) string {
 	return ""
 }
 
-// withoutEffect returns the annotations of Istio's reference that change nothing here, with why.
-// The agent of Istio's image reads those for statistics, Lateen's does not.
+// withoutEffect returns the annotations of Istio that change nothing here, with why: those of its
+// reference, and older ones.
 func withoutEffect() map[string]string {
-	const (
-		ambient = "has no effect: ambient mode is not served"
-		agent   = "has no effect with the image lateen-proxy, whose agent does not read it"
-		startup = agent + "; want statsCompression in " + ProxyConfigAnnotation
-	)
-	return map[string]string{
-		"ambient.istio.io/bypass-inbound-capture":            ambient,
-		"ambient.istio.io/dns-capture":                       ambient,
-		"ambient.istio.io/redirection":                       ambient,
-		"readiness.status.sidecar.istio.io/applicationPorts": "has no effect: a proxy is ready when it is configured",
-		"sidecar.istio.io/controlPlaneAuthPolicy":            "has no effect: proxies reach the control plane by TLS",
-		"sidecar.istio.io/discoveryAddress":                  "has no effect; want it in " + ProxyConfigAnnotation,
-		"sidecar.istio.io/enableCoreDump":                    "has no effect; want a template that allows it",
-		"sidecar.istio.io/statsCompression":                  startup,
-		"sidecar.istio.io/statsEvictionInterval":             agent,
-		"sidecar.istio.io/statsFlushInterval":                agent,
-		"sidecar.istio.io/statsHistogramBins":                agent,
-		"sidecar.istio.io/statsHistogramBuckets":             agent,
-	}
+	why := istionames.Annotations()
+	why["sidecar.istio.io/controlPlaneAuthPolicy"] = "has no effect: proxies reach the control plane by TLS"
+	why["sidecar.istio.io/enableCoreDump"] = "has no effect; want a template that allows it"
+	return why
 }
 
 // warnOfAnnotations tells the annotations of Istio that change nothing.

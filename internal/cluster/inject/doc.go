@@ -12,5 +12,5 @@
 // A Pod that cannot be injected is an error that names the annotation, its value and what would be
 // right. The Pod is then refused: without its proxy it would be outside of the mesh.
 //
-// It may import source/istiojson, api/model, cluster/unions and its own gotemplate.
+// It may import api/istionames, source/istiojson, api/model, cluster/unions and its own gotemplate.
 package inject

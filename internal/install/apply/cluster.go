@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -85,6 +86,20 @@ func (c *Cluster) List(ctx context.Context, apiVersion, kind string) (*unstructu
 		return nil, err
 	}
 	return client.List(ctx, metav1.ListOptions{})
+}
+
+// Get returns an object. The error is ErrNoKind if the cluster does not know its kind.
+func (c *Cluster) Get(
+	ctx context.Context, apiVersion, kind string, of types.NamespacedName,
+) (*unstructured.Unstructured, error) {
+	client, namespaced, err := c.GetClientFor(apiVersion, kind)
+	if err != nil {
+		return nil, err
+	}
+	if !namespaced {
+		return client.Get(ctx, of.Name, metav1.GetOptions{})
+	}
+	return client.Namespace(of.Namespace).Get(ctx, of.Name, metav1.GetOptions{})
 }
 
 // Secrets returns the names of the Secrets of a namespace with labels. Their content is not read.

@@ -12,6 +12,6 @@
 // What objects say about each other (a subset that nobody defines) is not looked at: it is the same
 // with istiod.
 //
-// It may import api/kinds, api/convert, api/differences, api/model, cluster/inject, source
-// and source/manifest.
+// It may import app/config, api/kinds, api/convert, api/differences, api/istionames,
+// api/model, cluster/inject, source and source/manifest.
 package precheck

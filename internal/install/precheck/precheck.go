@@ -2,6 +2,7 @@ package precheck
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/api/convert"
 	"github.com/lateen-mesh/lateen/internal/api/differences"
+	"github.com/lateen-mesh/lateen/internal/api/istionames"
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -30,6 +32,8 @@ type Verdict struct {
 	Namespace string    `json:"namespace,omitempty"`
 	Name      string    `json:"name"`
 	Findings  []Finding `json:"findings,omitempty"`
+	// Warnings are what is in force and probably not what was meant, with istiod neither.
+	Warnings []Finding `json:"warnings,omitempty"`
 	// Differences are what is in force and works otherwise than with istiod.
 	Differences []Finding `json:"differences,omitempty"`
 }
@@ -90,11 +94,12 @@ func New(root string, config *corev1.ConfigMap) (*Checker, *Verdict) {
 		}
 	}
 	c.together.Add(config)
-	return c, &Verdict{
+	v := &Verdict{
 		Kind: "ConfigMap", Namespace: config.Namespace, Name: config.Name,
-		Findings:    findings(result.Problems),
 		Differences: findings(differences.Of(config, c.converter.MeshKey())),
 	}
+	v.judge(result.Problems)
+	return c, v
 }
 
 // Check judges an object.
@@ -117,7 +122,12 @@ func (c *Checker) Check(o *unstructured.Unstructured) Verdict {
 		v.Differences = append(v.Differences, findings(differences.Of(d.Object, d.Key))...)
 		c.together.Add(d.Object)
 	}
-	v.Findings = append(findings(problems), c.Tagged(o.GetLabels(), "metadata")...)
+	v.judge(problems)
+	v.Findings = append(v.Findings, c.Tagged(o.GetLabels(), "metadata")...)
+	v.Differences = slices.Concat(v.Differences,
+		named("metadata.annotations", o.GetAnnotations(), istionames.Annotations()),
+		named("metadata.labels", o.GetLabels(), istionames.Labels()),
+	)
 	return v
 }
 
@@ -133,6 +143,28 @@ func (c *Checker) Compare(verdicts []Verdict) {
 	for _, p := range c.together.Found() {
 		for _, v := range of[p.Object] {
 			v.Differences = append(v.Differences, findings([]source.Problem{p})...)
+		}
+	}
+}
+
+// named returns the annotations or labels of Istio that have no effect.
+func named(at string, set, absent map[string]string) (all []Finding) {
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if why := absent[name]; why != "" {
+			all = append(all, Finding{Field: at + "[" + name + "]", Value: set[name], Why: why})
+		}
+	}
+	return all
+}
+
+// judge sorts what is wrong with an object: what is not in force, and what is only doubtful.
+func (v *Verdict) judge(problems []source.Problem) {
+	for _, p := range problems {
+		switch {
+		case p.Severity == source.Error || convert.IsGap(p):
+			v.Findings = append(v.Findings, findings([]source.Problem{p})...)
+		case !convert.IsSoInIstiod(p):
+			v.Warnings = append(v.Warnings, findings([]source.Problem{p})...)
 		}
 	}
 }

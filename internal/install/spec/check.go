@@ -39,9 +39,16 @@ func (r *Reader) checkSettings() {
 	if err != nil {
 		r.fail("pilot.env: %w", err)
 	}
+	lookup := func(name string) (string, bool) { value, set := env[name]; return textOf(value), set }
+	for _, u := range config.UnheededIn(lookup) {
+		r.note("pilot.env."+u.Name, env[u.Name], "without effect: "+u.Why)
+	}
+	for _, v := range config.Variables() {
+		read[v.Name] = true
+	}
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		if !read[name] && !slices.Contains(besides, name) {
-			r.note("pilot.env."+name, env[name], "without effect: it is no setting of Lateen")
+			r.note("pilot.env."+name, env[name], "without effect: neither Lateen nor istiod reads it")
 		}
 	}
 }

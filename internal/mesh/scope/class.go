@@ -62,6 +62,12 @@ type Settings struct {
 	// AllClusters gives a gateway what it takes to call all services that it may see, not only
 	// those that its routes lead to. It is a setting of the control plane.
 	AllClusters bool
+	// OwnGateways leaves a gateway the Gateways of Istio's API in its own namespace alone. It is a
+	// setting of the control plane.
+	OwnGateways bool
+	// RemoteAddress makes a sidecar take the address of its workload's connection for the
+	// client's, and x-forwarded-for from it. It is a setting of the control plane.
+	RemoteAddress bool
 	// Topology is what a gateway states to stand in front of it; else the mesh configuration says
 	// it.
 	Topology model.StatedTopology

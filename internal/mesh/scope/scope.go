@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 )
@@ -243,6 +244,9 @@ func (s *Scope) Gateways() iter.Seq[*model.Gateway] {
 func (s *Scope) Applies(g *model.Gateway) bool {
 	s.evaluated()
 	if s.class.Type != Router || g.Workloads != "" && g.Workloads != s.class.Namespace {
+		return false
+	}
+	if s.class.Settings.OwnGateways && g.Kind == kinds.Gateway && g.Namespace != s.class.Namespace {
 		return false
 	}
 	return s.Selected(g.Selector) || !g.AlsoSelector.IsEmpty() && s.Selected(g.AlsoSelector)

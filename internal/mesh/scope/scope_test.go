@@ -128,6 +128,29 @@ func TestAGatewaySeesWhatItsRoutesLeadTo(t *testing.T) {
 	require.Empty(t, visible(o.seenBy(gateway)), "the Gateway does not select it")
 }
 
+// PILOT_SCOPE_GATEWAY_TO_NAMESPACE: a team's Gateway does not land on another team's Pods.
+func TestAGatewayOfAnotherNamespaceMayBeKeptOut(t *testing.T) {
+	for _, c := range []struct {
+		kind kinds.Kind
+		own  bool
+		want bool
+	}{
+		{kinds.Gateway, false, true},
+		{kinds.Gateway, true, false},
+		{kinds.Ingress, true, true}, // it names a class, not Pods
+	} {
+		var o objects
+		m := model.Meta{Kind: c.kind, Namespace: "shop", Name: "gw"}
+		gateway := &model.Gateway{Meta: m, Selector: appA}
+		o.add(m, gateway)
+		shared := scope.Proxy{Type: scope.Router, Namespace: "istio-system", Name: "gw", Labels: appA}
+		shared.Settings.OwnGateways = c.own
+		require.Equal(t, c.want, o.seenBy(shared).Applies(gateway), "%+v", c)
+		shared.Namespace = "shop"
+		require.True(t, o.seenBy(shared).Applies(gateway), "of its own namespace: %+v", c)
+	}
+}
+
 func TestWhichDestinationRuleIsInForce(t *testing.T) {
 	name := func(o objects) string {
 		s := o.seenBy(inShop)

@@ -29,6 +29,8 @@ type Options struct {
 	// DeploysGateways says whether Gateways of the Gateway API are deployed, so that one without a
 	// Service gets one.
 	DeploysGateways bool
+	// OwnGateways says that Pods serve Gateways of Istio's API in their own namespace alone.
+	OwnGateways bool
 	// Mesh is the object with the mesh configuration.
 	Mesh source.Key
 }

@@ -129,7 +129,21 @@ func (ps placements) remove(g *model.Gateway) {
 // unserved reports a Gateway that selects no Pod. An Ingress is served by what its class names.
 func (c *Checker) unserved(g *model.Gateway) []source.Problem {
 	at := c.placements[g.Selector]
-	if !c.Pods || at == nil || len(at.namespaces) > 0 || g.Owner != "" {
+	if !c.Pods || at == nil || g.Owner != "" {
+		return nil
+	}
+	if scoped := c.OwnGateways && g.Kind == kinds.Gateway; scoped && len(at.namespaces) > 0 {
+		if at.namespaces[g.Namespace] > 0 {
+			return nil
+		}
+		return []source.Problem{{
+			Severity: source.Warning, Path: "spec.selector", Value: g.Selector.String(),
+			Message: "selects Pods of other namespaces alone, so that nobody serves this Gateway " +
+				"(PILOT_SCOPE_GATEWAY_TO_NAMESPACE)",
+			Want: "the labels of a gateway's Pods in the namespace " + g.Namespace,
+		}}
+	}
+	if len(at.namespaces) > 0 {
 		return nil
 	}
 	return []source.Problem{{

@@ -120,3 +120,21 @@ func TestGatewayWithoutPodsIsWarnedOf(t *testing.T) {
 	c.check = NewChecker(c.store, Options{})
 	require.Empty(t, c.apply(gateway), "a source without Pods does not know")
 }
+
+// Pods of other namespaces do not serve a Gateway where PILOT_SCOPE_GATEWAY_TO_NAMESPACE is set.
+func TestGatewayWithoutPodsOfItsNamespaceIsWarnedOf(t *testing.T) {
+	c := newChecked()
+	c.check = NewChecker(c.store, Options{Pods: true, OwnGateways: true})
+	m := meta(kinds.Gateway, "default", "gw")
+	labels := model.LabelsOf(map[string]string{"app": "gw"})
+	other, own := meta(kinds.Pod, "shop", "gw-0"), meta(kinds.Pod, "default", "gw-0")
+	c.apply(update(&model.Gateway{Meta: m, Selector: labels}, m))
+	found := c.apply(update(&model.Workload{Meta: other, Labels: labels}, other))
+	require.Len(t, found, 1)
+	require.Equal(t, "selects Pods of other namespaces alone, so that nobody serves this Gateway "+
+		"(PILOT_SCOPE_GATEWAY_TO_NAMESPACE)", found[0].Message)
+	require.Equal(t, "the labels of a gateway's Pods in the namespace default", found[0].Want)
+	pod := update(&model.Workload{Meta: own, Labels: labels}, own)
+	require.Empty(t, c.apply(pod))
+	require.Equal(t, found, c.apply(gone(pod)))
+}

@@ -143,9 +143,21 @@ func (b *schemaBuilder) ofMessage(d protoreflect.MessageDescriptor) schema {
 			f.oneof = string(group.Name())
 		}
 		o.add(fd.JSONName(), f)
+		if other := otherNames()[fd.FullName()]; other != "" {
+			o.fields[other] = f // it is never what a mistake is told to want
+		}
 	}
 	slices.Sort(o.names)
 	return o
+}
+
+// otherNames are the fields of which Istio's definitions of kinds know a second name. An API server
+// lets it through, and protojson reads it.
+func otherNames() map[protoreflect.FullName]string {
+	return map[protoreflect.FullName]string{
+		"istio.networking.v1alpha3.HTTPRoute.mirror_percent": "mirror_percent",
+		"istio.security.v1beta1.JWTRule.jwks_uri":            "jwks_uri",
+	}
 }
 
 func (b *schemaBuilder) ofField(fd protoreflect.FieldDescriptor) schema {

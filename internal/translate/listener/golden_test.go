@@ -44,11 +44,12 @@ type goldenCommon struct {
 	Headers     model.ProxyHeaders
 	IdleTimeout metav1.Duration
 	HTTP10      bool
+	UsesRemote  bool
+	Stack       string // a key of translatetest.Stacks
 
 	DetectionTimeout metav1.Duration
 	NoListenerLog    bool
 	Connections      *model.ConnectionSettings
-	Stack            string // a key of translatetest.Stacks
 
 	MeshTLS, TLSDefaults *model.TLSParams
 	Paths                string // BASE, NONE, MERGE_SLASHES or DECODE_AND_MERGE_SLASHES
@@ -186,6 +187,7 @@ func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 		Headers:      in.Common.Headers,
 		IdleTimeout:  in.Common.IdleTimeout.Duration,
 		HTTP10:       in.Common.HTTP10,
+		UsesRemote:   in.Common.UsesRemote,
 		Stack:        translatetest.Stacks[in.Common.Stack],
 		MeshTLS:      in.Common.MeshTLS,
 		TLSDefaults:  in.Common.TLSDefaults,

@@ -1,6 +1,7 @@
 package keysets
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -25,7 +26,10 @@ func notPublic() []netip.Prefix {
 }
 
 // addresses says which addresses may be called.
-type addresses struct{ private []netip.Prefix }
+type addresses struct{ private, blocked []netip.Prefix }
+
+// errBlocked is for an address of a blocked network.
+var errBlocked = errors.New("is at an address of BLOCKED_CIDRS_IN_JWKS_URIS")
 
 // privateError is an address that may not be called.
 type privateError struct{ address netip.Addr }
@@ -47,6 +51,9 @@ func (a addresses) check(hostPort string) error {
 	}
 	address := at.Addr().Unmap().WithZone("")
 	in := func(p netip.Prefix) bool { return p.Contains(address) }
+	if slices.ContainsFunc(a.blocked, in) {
+		return errBlocked
+	}
 	if slices.ContainsFunc(a.private, in) {
 		return nil
 	}

@@ -29,6 +29,8 @@ const (
 type FetcherOptions struct {
 	// Private are networks that are not public and may be called all the same.
 	Private []netip.Prefix
+	// Blocked are networks that may not be called, though Private or the internet has them.
+	Blocked []netip.Prefix
 	// TLS is the configuration of connections; nil for the authorities of the machine.
 	TLS *tls.Config
 	// IsDiscovery reports whether the document at a URI says where keys are, and has none itself.
@@ -45,7 +47,7 @@ type Fetcher struct {
 
 // NewFetcher returns a Fetcher.
 func NewFetcher(o FetcherOptions) *Fetcher {
-	guard := addresses{private: o.Private}
+	guard := addresses{private: o.Private, blocked: o.Blocked}
 	dialer := &net.Dialer{Control: func(_, address string, _ syscall.RawConn) error { return guard.check(address) }}
 	return &Fetcher{isDiscovery: o.IsDiscovery, client: &http.Client{
 		CheckRedirect: checkRedirect,

@@ -143,4 +143,10 @@ func TestOnlyPublicAddressesAreCalled(t *testing.T) {
 		require.NoError(t, none.check(net.JoinHostPort(at, "443")), at)
 	}
 	require.Error(t, none.check("nowhere:443"))
+	blocked := addresses{private: some.private, blocked: []netip.Prefix{
+		netip.MustParsePrefix("10.1.2.0/24"), netip.MustParsePrefix("8.0.0.0/8"),
+	}}
+	require.Equal(t, errBlocked, blocked.check("10.1.2.3:443"), "though it is allowed otherwise")
+	require.Equal(t, errBlocked, blocked.check("[::ffff:8.8.8.8]:443"))
+	require.NoError(t, blocked.check("10.1.3.3:443"))
 }

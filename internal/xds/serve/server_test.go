@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
@@ -279,6 +281,33 @@ func TestRequestOverTheLimitIsRefused(t *testing.T) {
 	})
 	d.fails(codes.ResourceExhausted, "received message larger than max")
 	require.Less(t, f.value("pilot_xds_recv_max"), 1000.0)
+}
+
+// A proxy that comes back to another replica names all that it has: with 40,000 resources that is
+// more than gRPC's usual 4 MiB.
+func TestComingBackWithFortyThousandResources(t *testing.T) {
+	f := newFixture(t)
+	has := map[string]string{}
+	for i := range 40_000 {
+		name := fmt.Sprintf("outbound|8080||service-%05d.%s.svc.cluster.local", i, strings.Repeat("n", 50))
+		has[name] = "0123456789abcdef01234567"
+	}
+	first := &discoveryv3.DeltaDiscoveryRequest{
+		Node: nodeOf(reviewsID), TypeUrl: resource.Cluster.URL(), InitialResourceVersions: has,
+	}
+	require.Greater(t, proto.Size(first), 4<<20)
+	s, err := f.client.DeltaAggregatedResources(t.Context())
+	require.NoError(t, err)
+	d := deltaStream{t: t, stream: s}
+	d.send(first)
+	removed, got := 0, 0
+	for got == 0 || removed < len(has) {
+		r := d.recv()
+		got, removed = got+len(r.GetResources()), removed+len(r.GetRemovedResources())
+		d.ack(r)
+	}
+	require.Equal(t, 2, got, "what there is")
+	require.Equal(t, len(has), removed, "what there is no more")
 }
 
 func TestStopEndsStreams(t *testing.T) {

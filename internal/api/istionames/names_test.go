@@ -1,0 +1,95 @@
+package istionames
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"istio.io/api/annotation"
+	"istio.io/api/label"
+
+	"github.com/lateen-mesh/lateen/internal/testkit/golden"
+)
+
+// TestEveryNameOfIstioHasARow compares the table with the lists of istio.io/api.
+func TestEveryNameOfIstioHasARow(t *testing.T) {
+	var want, got []string
+	for _, a := range annotation.AllResourceAnnotations() {
+		want = append(want, "annotation "+a.Name)
+	}
+	for _, l := range label.AllResourceLabels() {
+		want = append(want, "label "+l.Name)
+	}
+	for _, n := range All() {
+		got = append(got, kindOf(n)+" "+n.Name)
+		require.True(t, n.Why == "" || strings.HasPrefix(n.Why, "has no effect"), n.Name)
+	}
+	slices.Sort(want)
+	require.Equal(t, want, got)
+}
+
+// TestNamesInForceAreRead finds each name that is in force in the code or in a template.
+func TestNamesInForceAreRead(t *testing.T) {
+	left := map[string]bool{}
+	for _, n := range All() {
+		if n.Why == "" {
+			left[n.Name] = true
+		}
+	}
+	for _, dir := range []string{"../..", "../../../charts"} {
+		require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			skipped := e.IsDir() && (e.Name() == "testdata" || e.Name() == "testkit" || e.Name() == "istionames")
+			if skipped {
+				return filepath.SkipDir
+			}
+			read := slices.Contains([]string{".go", ".yaml", ".tpl"}, filepath.Ext(path))
+			if e.IsDir() || !read || strings.HasSuffix(path, "_test.go") {
+				return nil
+			}
+			text, err := os.ReadFile(path)
+			for name := range left {
+				if strings.Contains(string(text), name) {
+					delete(left, name)
+				}
+			}
+			return err
+		}))
+	}
+	require.Empty(t, left, "in force by the table, and nothing reads them")
+}
+
+// TestPageOfNamesIsCurrent holds the reference page; with -update it is written anew.
+func TestPageOfNamesIsCurrent(t *testing.T) {
+	b := &strings.Builder{}
+	b.WriteString(`# Annotations and labels of Istio
+
+Each annotation and label of istio.io/api. This page is made of the table by which the injection and
+` + "`lateen precheck`" + ` tell those that have no effect.
+
+| annotation or label | | |
+|---|---|---|
+`)
+	for _, n := range All() {
+		said := n.Why
+		if said == "" {
+			said = "in force"
+		}
+		fmt.Fprintf(b, "| `%s` | %s | %s |\n", n.Name, kindOf(n), said)
+	}
+	golden.File(t, "../../../docs/reference/annotations.md", b.String())
+}
+
+func kindOf(n Name) string {
+	if n.Label {
+		return "label"
+	}
+	return "annotation"
+}

@@ -1,0 +1,46 @@
+package precheck
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+func TestVariablesOfIstiodAreTold(t *testing.T) {
+	const deployment = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: istiod-prod, namespace: istio-system, labels: {app: istiod}}
+spec:
+  template:
+    spec:
+      containers:
+      - name: discovery
+        env:
+        - {name: PILOT_HTTP10, value: "1"}
+        - {name: PILOT_ENABLE_AMBIENT, value: "true"}
+        - {name: PILOT_ENABLE_ANALYSIS, value: "false"}
+        - {name: XDS_AUTH, value: "true"}
+        - {name: PILOT_SKIP_VALIDATE_TRUST_DOMAIN, value: "true"}
+        - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+`
+	var o unstructured.Unstructured
+	require.NoError(t, yaml.Unmarshal([]byte(deployment), &o.Object))
+	v, found := Istiod(&o)
+	require.True(t, found)
+	require.True(t, v.Go(), "what it tells stops nobody")
+	var fields []string
+	for _, d := range v.Differences {
+		require.NotEmpty(t, d.Why)
+		fields = append(fields, d.Field+" = "+d.Value)
+	}
+	require.Equal(t, []string{
+		"env.PILOT_ENABLE_AMBIENT = true", "env.PILOT_SKIP_VALIDATE_TRUST_DOMAIN = true",
+	}, fields)
+
+	o.SetLabels(map[string]string{"app": "other"})
+	_, found = Istiod(&o)
+	require.False(t, found)
+}
