@@ -59,6 +59,7 @@ func (b unitBuilder) forwardSlots(s *scope.Scope, host model.Host, endpointsOnly
 		in.Forwarded, in.Subset, in.SubsetPolicy = true, f.subset.Name, f.subset.Policy
 		in.Protocol, in.Gateway, in.Secured, in.Backend = model.TCP, false, false, nil // the bytes are opaque
 		in.UpgradeHTTP2 = false
+		in.StatName = outboundStat(s, svc, f.port, f.subset.Name)
 		in.Endpoints = b.dnsEndpoints(svc, f.port, f.subset.Labels.With(model.TLSModeLabel, model.TLSModeIstio))
 		if in.Resolution == model.Passthrough {
 			in.Resolution, in.ForwardProxy = model.EDS, false
@@ -78,7 +79,9 @@ func (b *serverChainBuilder) addForwards(sv server, rest listener.Chain) {
 		rule := b.scope.DestinationRule(svc)
 		for _, f := range forwardsOf(svc, rule) {
 			if sni := b.unclaimed([]model.Host{model.Host(f.name)}); len(sni) > 0 {
-				b.built = append(b.built, listener.ServerChain{Chain: b.forward(f, rule, sni)})
+				chain := b.forward(f, rule, sni)
+				chain.StatName = outboundStat(b.scope, svc, f.port, f.subset.Name)
+				b.built = append(b.built, listener.ServerChain{Chain: chain})
 			}
 		}
 	}

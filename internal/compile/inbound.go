@@ -23,6 +23,7 @@ func inboundPorts(s *scope.Scope, report func(source.Problem)) []inbound {
 				port := inbound{
 					port: in.Port, protocol: in.Protocol, address: in.EndpointAddress, endpointPort: in.EndpointPort,
 					pool: s.InboundPool(in.Port), bind: in.Bind, ownPort: in.OwnPort, tls: in.TLS,
+					stat: ingressStat(s, sidecar, &in),
 				}
 				if port.tls != nil && !port.endsTLS(s) {
 					report(ingressWithMeshTLS(sidecar, in.Port, s.TakesMeshTLS()))
@@ -32,15 +33,29 @@ func inboundPorts(s *scope.Scope, report func(source.Problem)) []inbound {
 		}
 		return ports
 	}
+	address := processAddress(s)
 	for in := range s.Inbound().All() {
 		ports = append(ports, inbound{
-			port: in.Port, protocol: in.Protocol, endpointPort: in.Port, pool: s.InboundPool(in.Port),
+			port: in.Port, protocol: in.Protocol, address: address, endpointPort: in.Port,
+			pool: s.InboundPool(in.Port), stat: inboundStat(s, in.Port),
 		})
 	}
 	for conflict := range s.PortConflicts().All() {
 		report(inboundConflict(s.Namespace(), conflict))
 	}
 	return ports
+}
+
+// processAddress returns where the process of an intercepted workload listens: empty for where a
+// connection goes, or the loopback address if the mesh says so.
+func processAddress(s *scope.Scope) string {
+	switch {
+	case !s.Intercepts() || !s.Mesh().LocalhostInbound:
+		return ""
+	case s.Settings().Stack == model.IPv6Stack:
+		return "::1"
+	}
+	return model.OwnApp
 }
 
 func inboundConflict(namespace string, c scope.PortConflict) source.Problem {
@@ -62,6 +77,7 @@ type inbound struct {
 	address      string // where its process listens; empty: where the connection goes
 	endpointPort uint16
 	pool         *model.ConnectionPool // to its process; nil for no limits
+	stat         string                // its name in statistics; empty for the cluster's
 	bind         string                // an IP; empty: the workload's own address
 	ownPort      bool                  // it has a listener of its own where calls are redirected
 	tls          *model.ServerTLS      // of clients outside of the mesh; nil for none
@@ -105,6 +121,7 @@ func (in inbound) listenerPort(s *scope.Scope) listener.InboundPort {
 		Port:     in.port,
 		Protocol: in.protocol,
 		Cluster:  cluster.InboundName(in.port),
+		StatName: in.stat,
 		Refuses:  s.Refuses(in.port),
 		TakesTLS: in.takesMeshTLS(s),
 	}
@@ -126,6 +143,8 @@ func (b unitBuilder) inboundCluster(s *scope.Scope, in inbound) slot {
 			EndpointPort:   in.endpointPort,
 			Protocol:       in.protocol,
 			Pool:           in.pool,
+			StatName:       in.stat,
+			Defaults:       s.Mesh().Clusters,
 			ConnectTimeout: s.Mesh().ConnectTimeout,
 			KeepsCase:      s.Headers().KeepsCase,
 			Intercepted:    s.Intercepts(),

@@ -39,12 +39,13 @@ func (b unitBuilder) virtualSlots(s *scope.Scope, ports []inbound) []slot {
 				Inbound:        true,
 				Stack:          s.Settings().Stack,
 				ConnectTimeout: mesh.ConnectTimeout,
+				Defaults:       mesh.Clusters,
 				KeepsCase:      s.Headers().KeepsCase,
 			})
 		}},
 		{typ: resource.Listener, name: listener.VirtualOutboundName, get: func() *resource.Resource {
 			return b.virtualOut.get(listener.VirtualOutboundInput{
-				To: unknownCluster(s), Common: b.common(s, model.ClientMode),
+				To: unknownCluster(s), Listens: mesh.OutboundPort, Common: b.common(s, model.ClientMode),
 			})
 		}},
 		{typ: resource.Listener, name: listener.VirtualInboundName, get: func() *resource.Resource {
@@ -85,6 +86,7 @@ func (b unitBuilder) virtualInbound(
 		Ports:       b.ports.List(named),
 		Undeclared:  b.undeclared.List(undeclared),
 		Others:      others,
+		Listens:     s.Mesh().InboundPort,
 		AuthFilters: b.authFiltersOf(s),
 		Common:      common,
 	}

@@ -136,6 +136,7 @@ func oracleProxies() []Facts {
 
 // statedByPods is canonical, as the control plane makes it.
 var statedByPods = &model.Stated{
-	Headers: &model.ProxyHeaders{NoAttemptCount: true, KeepsCase: true, NoRequestID: true},
-	Tracing: model.StatedTracing{Sampling: 7},
+	Connections: &model.ConnectionSettings{Edge: true, MaxStreams: 9},
+	Headers:     &model.ProxyHeaders{NoAttemptCount: true, KeepsCase: true, NoRequestID: true},
+	Tracing:     model.StatedTracing{Sampling: 7},
 }

@@ -28,6 +28,7 @@ func (b unitBuilder) own(s *scope.Scope, report func(source.Problem)) []slot {
 	slots = append(slots, slot{typ: resource.Cluster, name: cluster.PassthroughName, get: func() *resource.Resource {
 		return b.passthrough.get(cluster.PassthroughInput{
 			ForwardProxy:   !s.Intercepts(),
+			Defaults:       mesh.Clusters,
 			ConnectTimeout: mesh.ConnectTimeout,
 			KeepsCase:      s.Headers().KeepsCase,
 		})
@@ -117,6 +118,7 @@ func (b unitBuilder) clusterSlots(s *scope.Scope, host model.Host, endpointsOnly
 		for _, sub := range rule.Subsets {
 			subIn := in
 			subIn.Subset, subIn.SubsetPolicy = sub.Name, sub.Policy
+			subIn.StatName = outboundStat(s, svc, p, sub.Name)
 			subIn.Secured = hasCredential(s, subIn)
 			subIn.Endpoints = b.dnsEndpoints(svc, p, sub.Labels)
 			clusters.add(p, subIn, sub.Labels)
@@ -139,6 +141,7 @@ func (b unitBuilder) outbound(
 		Host: svc.Host, Port: p.Port, Protocol: p.Protocol, Resolution: svc.Resolution, External: svc.External,
 		Gateway: s.Type() == scope.Router && p.Protocol == model.Auto,
 		Service: svc.Namespace + "/" + svc.TelemetryName(), KeepsCase: s.Headers().KeepsCase,
+		Defaults: s.Mesh().Clusters, StatName: outboundStat(s, svc, p, ""),
 		ConnectTimeout: s.Mesh().ConnectTimeout, Endpoints: b.dnsEndpoints(svc, p, model.Labels{}),
 		UpgradeHTTP2: s.Mesh().UpgradeHTTP2 && p.Protocol == model.HTTP,
 	}

@@ -229,6 +229,9 @@ func (b *chainBuilder) withPolicyOf(
 		sub, _ := rule.Subset(subsetName)
 		all, subset = rule.Policy, sub.Policy
 	}
+	if p, has := svc.Port(port); has {
+		chain.StatName = outboundStat(b.scope, svc, p, subsetName)
+	}
 	policy := cluster.Effective(all, subset, b.scope.BackendTLS(svc), port)
 	chain.Bytes = b.saysBytes(svc, port, policy.TLS)
 	return withPolicy(chain, policy)

@@ -54,6 +54,7 @@ type commonKey struct {
 	stack                                        model.Stack
 	topology                                     model.GatewayTopology
 	stated                                       *model.Stated
+	gateway                                      bool // only where settings of connections differ by it
 	observed
 	side model.WorkloadMode // only where the sides may differ
 }
@@ -72,6 +73,7 @@ func (b unitBuilder) common(s *scope.Scope, side model.WorkloadMode) *listener.C
 	if key.telemetries != nil {
 		key.side = side
 	}
+	key.gateway = s.Connections() != nil && s.Type() == scope.Router
 	p := b.meshPartsOf(s.Mesh())
 	common := p.common[key]
 	if common == nil {
@@ -81,19 +83,22 @@ func (b unitBuilder) common(s *scope.Scope, side model.WorkloadMode) *listener.C
 		telemetries := s.Telemetries()
 		metrics := model.MergedMetrics(p.config, telemetries, side)
 		common = p.pool.Canonical(&listener.Common{
-			AccessLogs:   model.MergedLogs(p.config, telemetries, side),
-			Tracing:      tracingOf(s, telemetries, side),
-			Metrics:      metricsOf(settings, metrics),
-			IdleTimeout:  p.config.IdleTimeout,
-			HTTP10:       settings.HTTP10,
-			UsesRemote:   settings.RemoteAddress,
-			Stack:        settings.Stack,
-			Topology:     key.topology,
-			Headers:      s.Headers(),
-			MeshTLS:      p.config.MeshTLS,
-			TLSDefaults:  p.config.TLSDefaults,
-			Paths:        p.config.PathNormalization,
-			TrustDomains: trustDomains(p.config),
+			AccessLogs:       model.MergedLogs(p.config, telemetries, side),
+			Tracing:          tracingOf(s, telemetries, side),
+			Metrics:          metricsOf(settings, metrics),
+			IdleTimeout:      p.config.IdleTimeout,
+			DetectionTimeout: p.config.DetectionTimeout,
+			HTTP10:           settings.HTTP10,
+			UsesRemote:       settings.RemoteAddress,
+			Stack:            settings.Stack,
+			Topology:         key.topology,
+			Headers:          s.Headers(),
+			Connections:      s.Connections().At(key.gateway),
+			NoListenerLog:    p.config.NoListenerLog,
+			MeshTLS:          p.config.MeshTLS,
+			TLSDefaults:      p.config.TLSDefaults,
+			Paths:            p.config.PathNormalization,
+			TrustDomains:     trustDomains(p.config),
 		})
 		p.common[key] = common
 	}

@@ -121,6 +121,10 @@ func requestPolicies(t *testing.T, c *cluster) {
 		return func() bool { return w.requestOfMesh(t, address, path) == status }
 	}
 	c.await(t, "a request is answered before there is a policy", asks("/", http.StatusOK))
+	c.await(t, "it is counted as a request", func() bool {
+		text, _ := c.agentPage(t, c.pods(t, "app=vault")[0], "/stats/prometheus")
+		return regexp.MustCompile(`istio_requests_total{[^}]*reporter="destination"`).MatchString(text)
+	})
 	c.apply(t, vaultDenies("/silver"))
 	plain := func(path string, is int) func() bool {
 		return func() bool { return w.get("http://"+address+path).status == is }

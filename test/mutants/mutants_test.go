@@ -50,6 +50,7 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 		"TestAHostBecomesThatOfAnotherListener",
 		"TestARouteToAnotherNameMakesItsServiceVisible",
 		"TestASidecarBeginsAndCeasesToHideAHost",
+		"TestNamesInStatisticsFollowTheMeshAndTheService",
 		"TestWhoMayHaveSecretsTellsClassesApart",
 		"TestOnePartAloneChanges",
 		"TestOnePartOfAPolicyChanges",

@@ -45,9 +45,7 @@ func absences() []absence {
 		{networking + "Server", "default_endpoint", deadInIstio},
 		{networking + "WorkloadEntry", "network", oneCluster},
 
-		{mesh + "MeshConfig", "proxy_listen_port proxy_inbound_listen_port protocol_detection_timeout tcp_keepalive " +
-			"disable_envoy_listener_log inbound_traffic_policy inbound_cluster_stat_name outbound_cluster_stat_name " +
-			"zone_aware_lb_setting default_traffic_policy service_entry_visibility", notYet},
+		{mesh + "MeshConfig", "zone_aware_lb_setting service_entry_visibility", notYet},
 		{mesh + "MeshConfig", "hbone_idle_timeout service_scope_configs", noAmbient},
 		{mesh + "MeshConfig", "service_settings", oneCluster},
 		{mesh + "MeshConfig", "config_sources", oneSource},
@@ -62,6 +60,8 @@ func absences() []absence {
 		{provider + ".ResourceDetectors", "dynatrace", noSuchTracer},
 
 		{mesh + "ProxyConfig", "discovery_refresh_delay availability_zone sds mesh_id", deadInIstio},
+		{mesh + "ProxyConfig.ConnectionSettings",
+			"cluster_per_connection_buffer_limit_bytes listener_connection_limit", deadInIstio},
 		{mesh + "ProxyConfig", "zipkin_address envoy_metrics_service_address statsd_udp_address", notYet},
 		{mesh + "ProxyConfig", "custom_config_file proxy_bootstrap_template_path", ownBootstrap},
 		{mesh + "ProxyConfig", "readiness_probe", noMachines},

@@ -170,6 +170,14 @@ func meshSpecs(t *testing.T) []proto.Message {
 		},
 	}}
 	specs = append(specs, &mesh.MeshConfig{AccessLogFile: "/dev/stdout"})
+	specs = append(specs, &mesh.MeshConfig{DefaultTrafficPolicy: &mesh.MeshConfig_DefaultTrafficPolicy{
+		ConnectionPool: &networking.ConnectionPoolSettings{},
+	}}, &mesh.MeshConfig{
+		InboundTrafficPolicy: &mesh.MeshConfig_InboundTrafficPolicy{
+			Mode: mesh.MeshConfig_InboundTrafficPolicy_LOCALHOST,
+		},
+		DefaultConfig: &mesh.ProxyConfig{ConnectionSettings: &mesh.ProxyConfig_ConnectionSettings{}},
+	})
 	specs = append(specs, headersSpec(), &mesh.MeshConfig{
 		EnableEnvoyAccessLogService: true,
 		DefaultConfig: &mesh.ProxyConfig{

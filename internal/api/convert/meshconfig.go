@@ -150,6 +150,16 @@ func (r *reader) meshOf(p path, in *mesh.MeshConfig, out *model.MeshConfig) {
 	if auto := in.GetEnableAutoMtls(); auto != nil {
 		out.AutoTLS = auto.GetValue()
 	}
+	r.meshInbound(p, in, out)
+	out.NoListenerLog = in.GetDisableEnvoyListenerLog()
+	out.Clusters = r.meshClusters(p, in)
+	out.InboundStatName = r.statPattern(
+		p.dot("inboundClusterStatName"), in.GetInboundClusterStatName(), "%SUBSET_NAME%",
+	)
+	out.OutboundStatName = r.statPattern(
+		p.dot("outboundClusterStatName"), in.GetOutboundClusterStatName(), "%TARGET_PORT%",
+	)
+	out.DetectionTimeout = r.durationOrZero(p.dot("protocolDetectionTimeout"), in.GetProtocolDetectionTimeout())
 	out.UpgradeHTTP2 = in.GetH2UpgradePolicy() == mesh.MeshConfig_UPGRADE
 	out.MeshTLS = r.tlsParams(p.dot("meshMTLS"), in.GetMeshMTLS())
 	out.TLSDefaults = r.tlsParams(p.dot("tlsDefaults"), in.GetTlsDefaults())
@@ -273,6 +283,7 @@ func (r *reader) gatewayTopology(p path, in *mesh.Topology) model.GatewayTopolog
 func (r *reader) proxyConfig(p path, in *mesh.ProxyConfig, out *model.MeshConfig) {
 	out.GatewayTopology = r.gatewayTopology(p.dot("gatewayTopology"), in.GetGatewayTopology())
 	out.Headers = r.proxyHeaders(p.dot("proxyHeaders"), in.GetProxyHeaders())
+	out.Connections = r.connectionSettings(p.dot("connectionSettings"), in.GetConnectionSettings())
 	at := p.dot("proxyMetadata")
 	for _, key := range sortedKeys(in.GetProxyMetadata()) {
 		if key != idleTimeoutMetadata {

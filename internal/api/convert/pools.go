@@ -12,6 +12,8 @@ type pools struct {
 	retries       *model.Pool[model.Retries]
 	policies      *model.Pool[model.TrafficPolicy]
 	connections   *model.Pool[model.ConnectionPool]
+	clusters      *model.Pool[model.ClusterDefaults]
+	settings      *model.Pool[model.ConnectionSettings]
 	hashes        *model.Pool[model.HashPolicy]
 	serverTLS     *model.Pool[model.ServerTLS]
 	tlsParams     *model.Pool[model.TLSParams]
@@ -34,6 +36,8 @@ func newPools() *pools {
 		retries:       model.NewPool[model.Retries](),
 		policies:      model.NewPool[model.TrafficPolicy](),
 		connections:   model.NewPool[model.ConnectionPool](),
+		clusters:      model.NewPool[model.ClusterDefaults](),
+		settings:      model.NewPool[model.ConnectionSettings](),
 		hashes:        model.NewPool[model.HashPolicy](),
 		serverTLS:     model.NewPool[model.ServerTLS](),
 		tlsParams:     model.NewPool[model.TLSParams](),

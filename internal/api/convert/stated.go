@@ -10,9 +10,9 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source/istiojson"
 )
 
-// Stated reads what the annotation proxy.istio.io/config of a Pod says of its proxy: of tracing and
-// headers. Who runs the proxy reads the rest of it. It is canonical, and nil if nothing is said. A
-// field with a mistake is left out.
+// Stated reads what the annotation proxy.istio.io/config of a Pod says of its proxy: of tracing,
+// headers and connections. Who runs the proxy reads the rest of it. It is canonical, and nil if
+// nothing is said. A field with a mistake is left out.
 func (c *Converter) Stated(text string) (*model.Stated, []source.Problem) {
 	const at = path("metadata.annotations[proxy.istio.io/config]")
 	r := &reader{converter: c, mesh: c.defaults, pools: c.pools}
@@ -30,6 +30,7 @@ func (c *Converter) Stated(text string) (*model.Stated, []source.Problem) {
 		of := r.proxyHeaders(at.dot("proxyHeaders"), headers)
 		out.Headers = &of
 	}
+	out.Connections = r.connectionSettings(at.dot("connectionSettings"), in.GetConnectionSettings())
 	p, tracing := at.dot("tracing"), in.GetTracing()
 	out.Tracing.MaxPathLength = tracing.GetMaxPathTagLength()
 	out.Tracing.IstioTags = choice(tracing.GetEnableIstioTags())

@@ -15,6 +15,7 @@ func TestWhatAPodStatesOfItsProxy(t *testing.T) {
 	got, problems := c.Stated(`
 concurrency: 2
 proxyHeaders: {requestId: {disabled: true}}
+connectionSettings: {profile: EDGE, httpMaxConcurrentStreams: 9, globalDownstreamConnectionLimit: 100}
 tracing:
   sampling: 50
   maxPathTagLength: 64
@@ -24,12 +25,14 @@ tracing:
   tlsSettings: {mode: SIMPLE}
 `)
 	require.Equal(t, &model.Stated{
-		Headers: &model.ProxyHeaders{NoRequestID: true},
+		Headers:     &model.ProxyHeaders{NoRequestID: true},
+		Connections: &model.ConnectionSettings{Edge: true, MaxStreams: 9},
 		Tracing: model.StatedTracing{
 			Sampling: 5000, MaxPathLength: 64, Tags: []model.TraceTag{{Name: "a", Value: "b"}}, IstioTags: new(false),
 		},
 	}, got)
-	again, _ := c.Stated("{proxyHeaders: {requestId: {disabled: true}}, tracing: {sampling: 50, " +
+	again, _ := c.Stated("{proxyHeaders: {requestId: {disabled: true}}, " +
+		"connectionSettings: {profile: EDGE, httpMaxConcurrentStreams: 9}, tracing: {sampling: 50, " +
 		"maxPathTagLength: 64, enableIstioTags: false, customTags: {a: {literal: {value: b}}}}}")
 	require.Same(t, got, again, "canonical")
 	var told []string

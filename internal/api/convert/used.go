@@ -307,9 +307,10 @@ func isOfStart(field protoreflect.FieldDescriptor) bool {
 	const fields = "config_path binary_path service_cluster tracing_service_name drain_duration " +
 		"termination_drain_duration discovery_address proxy_admin_port status_port concurrency " +
 		"control_plane_auth_policy runtime_values extra_stat_tags file_flush_interval file_flush_min_size_kb " +
-		"stats_compression proxy_stats_matcher connection_settings envoy_metrics_service image interception_mode " +
+		"stats_compression proxy_stats_matcher envoy_metrics_service image interception_mode " +
 		"hold_application_until_proxy_starts stat_name_length"
-	return field.ContainingMessage().FullName() == "istio.mesh.v1alpha1.ProxyConfig" &&
+	const limit = "istio.mesh.v1alpha1.ProxyConfig.ConnectionSettings.global_downstream_connection_limit"
+	return field.FullName() == limit || field.ContainingMessage().FullName() == "istio.mesh.v1alpha1.ProxyConfig" &&
 		hasWord(fields, string(field.Name()))
 }
 

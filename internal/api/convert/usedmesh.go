@@ -12,7 +12,13 @@ func meshFields(message string) (string, bool) {
 			"locality_lb_setting enable_auto_mtls " +
 			"trust_domain trust_domain_aliases mesh_mTLS tls_defaults " +
 			"extension_providers path_normalization ca_certificates enable_tracing " +
-			"enable_envoy_access_log_service h2_upgrade_policy", true
+			"enable_envoy_access_log_service h2_upgrade_policy default_traffic_policy tcp_keepalive " +
+			"inbound_cluster_stat_name outbound_cluster_stat_name protocol_detection_timeout " +
+			"disable_envoy_listener_log inbound_traffic_policy proxy_listen_port proxy_inbound_listen_port", true
+	case "MeshConfig.InboundTrafficPolicy":
+		return "mode", true
+	case "MeshConfig.DefaultTrafficPolicy":
+		return "connection_pool outlier_detection", true
 	case "MeshConfig.CertificateData":
 		return "pem spiffe_bundle_url cert_signers trust_domains", true
 	case "MeshConfig.ProxyPathNormalization":
@@ -68,7 +74,14 @@ func meshFields(message string) (string, bool) {
 	case "MeshConfig.OutboundTrafficPolicy":
 		return "mode tls", true
 	case "ProxyConfig":
-		return "proxy_metadata tracing gateway_topology proxy_headers envoy_access_log_service", true
+		return "proxy_metadata tracing gateway_topology proxy_headers envoy_access_log_service " +
+			"connection_settings", true
+	case "ProxyConfig.ConnectionSettings":
+		return "profile listener_per_connection_buffer_limit_bytes " +
+			"http_idle_timeout http_max_connection_duration http_drain_timeout http_request_timeout " +
+			"http_request_headers_timeout http_stream_idle_timeout http_max_stream_duration " +
+			"http_max_concurrent_streams http2_initial_stream_window_size http2_initial_connection_window_size " +
+			"http_headers_with_underscores_action http_merge_slashes http_path_with_escaped_slashes_action", true
 	case "RemoteService":
 		return "address", true
 	case "ProxyConfig.ProxyHeaders":

@@ -125,16 +125,14 @@ func (p *TrafficPolicy) PoolAt(port uint16) *ConnectionPool {
 }
 
 // AtServer returns what is in force of connections from the server's own proxy to its process: all
-// but the upgrade to HTTP/2, which is for the way there. It is nil if that is nothing.
+// but the upgrade to HTTP/2, which is for the way there. It is nil for nil alone: a pool without
+// limits keeps those of the mesh away.
 func (p *ConnectionPool) AtServer() *ConnectionPool {
 	if p == nil {
 		return nil
 	}
 	own := *p
 	own.UpgradeHTTP2, own.KeepHTTP1 = false, false
-	if own == (ConnectionPool{}) {
-		return nil
-	}
 	return &own
 }
 

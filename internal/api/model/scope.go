@@ -183,6 +183,14 @@ type MeshConfig struct {
 	// UpgradeHTTP2 makes workloads call ports of protocol HTTP in HTTP/2, where no DestinationRule
 	// says otherwise (h2UpgradePolicy).
 	UpgradeHTTP2 bool
+	// Clusters is what holds for all clusters where nothing else is said; nil for nothing.
+	Clusters *ClusterDefaults
+	// InboundStatName and OutboundStatName are by which names clusters of the workload's own ports,
+	// and those of what it calls, stand in statistics (inboundClusterStatName, …).
+	InboundStatName, OutboundStatName StatPattern
+	// DetectionTimeout is how long proxies wait for the bytes that tell the protocol of a port
+	// which does not say it (protocolDetectionTimeout); 0 is for ever.
+	DetectionTimeout time.Duration
 	// AutoTLS makes workloads call those that take mutual TLS of the mesh in it (enableAutoMtls).
 	AutoTLS bool
 	// MeshTLS limits mutual TLS of the mesh (meshMTLS), and TLSDefaults all other TLS
@@ -224,6 +232,17 @@ type MeshConfig struct {
 	OwnHostsOnly bool
 	// Headers are those that proxies set of themselves (defaultConfig.proxyHeaders).
 	Headers ProxyHeaders
+	// Connections are the settings of connections that come to proxies
+	// (defaultConfig.connectionSettings), canonical; nil for none.
+	Connections *ConnectionSettings
+	// NoListenerLog keeps what no filter chain takes out of access logs (disableEnvoyListenerLog).
+	NoListenerLog bool
+	// LocalhostInbound calls the workload's process at the loopback address, where connections are
+	// intercepted (inboundTrafficPolicy LOCALHOST).
+	LocalhostInbound bool
+	// OutboundPort and InboundPort are where intercepted connections come to proxies
+	// (proxyListenPort, proxyInboundListenPort); 0 for Istio's.
+	OutboundPort, InboundPort uint16
 	// Locality is in force where neither a DestinationRule nor the Service sets one; nil for none.
 	Locality *LocalityLB
 	Ingress  IngressConfig

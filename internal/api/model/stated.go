@@ -5,7 +5,9 @@ package model
 type Stated struct {
 	// Headers take the place of the mesh's; nil leaves those.
 	Headers *ProxyHeaders
-	Tracing StatedTracing
+	// Connections, too, take the place of the mesh's, canonical; nil leaves those.
+	Connections *ConnectionSettings
+	Tracing     StatedTracing
 }
 
 // StatedTracing is how calls are traced where no Telemetry says so. What is not set leaves what the

@@ -64,7 +64,7 @@ func elsewhere() map[string]string {
 		"global.waypoint":                           ambient,
 		"global.proxy.enableCoreDump":               notRead,
 		"global.proxy.dnsRefreshRate":               notRead,
-		"global.proxy.protocolDetectionTimeout":     notRead,
+		"global.proxy.protocolDetectionTimeout":     "without effect; want meshConfig.protocolDetectionTimeout",
 		"base.enableIstioConfigCRDs":                allKinds,
 		"base.validationURL":                        notRead,
 		"base.validationCABundle":                   "without effect: the control plane makes its certificate",

@@ -129,8 +129,8 @@ type Class struct {
 	Inbound       *model.List[Inbound]
 	PortConflicts *model.List[PortConflict]
 	// PortServices are the services that lead to these ports, by port, those of a port in their
-	// total order. The filters of Istio's build show them (Settings.IstioFilters); it is nil for
-	// proxies without these.
+	// total order. The filters of Istio's build show them (Settings.IstioFilters), and so do
+	// statistics where the mesh says by which names (InboundStatName); it is nil without either.
 	PortServices *model.List[PortService]
 	// Pools are what rules of the services that lead to these ports say of connections to the
 	// workload's process, by port. Ports without such a rule are not in it.
@@ -179,8 +179,8 @@ func (c *Classifier) Classify(snap *state.Snapshot, p Proxy) Class {
 	ports, conflicts := inbound(all)
 	class.Inbound, class.PortConflicts = c.inbound.List(ports), c.conflicts.List(conflicts)
 	class.Pools = c.pools.List(c.portPools(snap, p.Namespace, all))
-	if p.Settings.IstioFilters {
-		class.PortServices = c.services.List(portServices(all))
+	if p.Settings.IstioFilters || snap.Mesh.InboundStatName != "" {
+		class.PortServices = c.services.List(portServices(snap.Mesh, all))
 	}
 	return class
 }

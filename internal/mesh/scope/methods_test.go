@@ -135,6 +135,7 @@ var methods = map[string]method{
 	"Settings":       {alike, func(s *scope.Scope, _ *arguments) any { return s.Settings() }},
 	"Stated":         {alike, func(s *scope.Scope, _ *arguments) any { return s.Stated() }},
 	"Headers":        {alike, func(s *scope.Scope, _ *arguments) any { return s.Headers() }},
+	"Connections":    {alike, func(s *scope.Scope, _ *arguments) any { return s.Connections() }},
 	"HTTPProxyPort":  {alike, func(s *scope.Scope, _ *arguments) any { return s.HTTPProxyPort() }},
 	"Intercepts":     {alike, func(s *scope.Scope, _ *arguments) any { return s.Intercepts() }},
 	"Outbound":       {alike, func(s *scope.Scope, _ *arguments) any { return s.Outbound() }},
@@ -292,7 +293,9 @@ func TestNoMethodReadsMoreThanItRecords(t *testing.T) {
 			classes = append(classes, classifier.Classify(snap, p))
 		}
 		own := classes[0]
-		own.Stated = &model.Stated{Headers: &model.ProxyHeaders{NoAttemptCount: true}}
+		own.Stated = &model.Stated{
+			Headers: &model.ProxyHeaders{NoAttemptCount: true}, Connections: &model.ConnectionSettings{MaxStreams: 9},
+		}
 		classes = append(classes, own)
 		for range 10 {
 			requireRecorded(t, snap, classes, drawArguments(t, snap, present), differ)

@@ -34,8 +34,9 @@ func (c *Classifier) portPools(snap *state.Snapshot, namespace string, all []tar
 		if rule == nil {
 			continue
 		}
-		if pool := c.canonical.Canonical(rule.Policy.PoolAt(t.Port).AtServer()); pool != nil {
-			found = append(found, PortPool{t.port, pool})
+		pool := rule.Policy.PoolAt(t.Port).AtServer()
+		if pool != nil && (*pool != (model.ConnectionPool{}) || snap.Mesh.Clusters.PoolOf(nil) != nil) {
+			found = append(found, PortPool{t.port, c.canonical.Canonical(pool)})
 		}
 	}
 	slices.SortFunc(found, func(a, b PortPool) int { return cmp.Compare(a.Port, b.Port) })
@@ -72,8 +73,15 @@ func (s *Scope) poolAt(port uint16) *model.ConnectionPool {
 
 // addPools adds the services to which changed rules may apply where rules limit connections: those
 // of the rule's namespace, or all if it is the root namespace. A rule that limits nothing may come
-// before one that does. Another root namespace may concern all rules.
+// before one that does. Another root namespace may concern all rules, and another name of the
+// workloads' ports in statistics all services.
 func (m *Moves) addPools() {
+	if m.delta.Mesh && m.delta.From.Mesh.InboundStatName != m.delta.To.Mesh.InboundStatName {
+		for svc := range m.delta.To.Services() {
+			m.addPooled(svc)
+		}
+		return
+	}
 	if !m.delta.From.HasPools() && !m.delta.To.HasPools() {
 		return
 	}

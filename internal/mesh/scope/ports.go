@@ -41,13 +41,17 @@ type PortService struct {
 	Port uint16 // of the workload
 	Host model.Host
 	Name string // in Istio's telemetry (model.Service.TelemetryName)
+	// Stat is by which name the port's cluster stands in statistics, of the first service of a
+	// port: where the mesh says so; else empty.
+	Stat string
 }
 
 // target is a claim to a port of a workload.
 type target struct {
 	Claim
-	service *model.Service
-	port    uint16
+	service  *model.Service
+	port     uint16
+	portName string // of the service
 }
 
 // inbound returns the ports of a sidecar's workload, sorted, and the conflicts on them. Which
@@ -71,16 +75,29 @@ func inbound(all []target) (ports []Inbound, conflicts []PortConflict) {
 
 // portServices returns the services that lead to the ports of a sidecar's workload, by port, those
 // of a port in their total order.
-func portServices(all []target) []PortService {
+func portServices(mesh *model.MeshConfig, all []target) []PortService {
 	var found []PortService
+	named := map[uint16]bool{}
 	for _, t := range all {
-		s := PortService{t.port, t.service.Host, t.service.TelemetryName()}
-		if !slices.Contains(found, s) {
-			found = append(found, s)
+		s := PortService{Port: t.port, Host: t.service.Host, Name: t.service.TelemetryName()}
+		if slices.ContainsFunc(found, func(o PortService) bool { o.Stat = ""; return o == s }) {
+			continue
 		}
+		if !named[t.port] {
+			named[t.port], s.Stat = true, mesh.InboundStatName.NameOf(t.stat())
+		}
+		found = append(found, s)
 	}
 	slices.SortStableFunc(found, func(a, b PortService) int { return cmp.Compare(a.Port, b.Port) })
 	return found
+}
+
+// stat is what the claimed port's cluster is for.
+func (t *target) stat() model.StatPort {
+	return model.StatPort{
+		Host: t.service.Host, Name: t.service.TelemetryName(), Namespace: t.service.Namespace,
+		Port: t.Port, PortName: t.portName, Target: t.port,
+	}
 }
 
 // binds returns the service ports that lead to another port of a gateway's workload, sorted. The
@@ -108,7 +125,7 @@ func targets(snap *state.Snapshot, p Proxy) []target {
 	var found []target
 	add := func(svc *model.Service, port model.ServicePort, number uint16) {
 		if number != 0 && port.Protocol != model.UDP {
-			found = append(found, target{Claim{svc.Kind, svc.Name, port.Port, port.Protocol}, svc, number})
+			found = append(found, target{Claim{svc.Kind, svc.Name, port.Port, port.Protocol}, svc, number, port.Name})
 		}
 	}
 	workload := snap.Workload(p.Namespace, p.Name)

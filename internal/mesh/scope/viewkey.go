@@ -55,6 +55,15 @@ func (s *Scope) Headers() model.ProxyHeaders {
 	return s.snapshot.Mesh.Headers
 }
 
+// Connections returns the settings of connections that come to the class's proxies, as their Pods
+// say, else as the mesh configuration does; nil for none.
+func (s *Scope) Connections() *model.ConnectionSettings {
+	if own := s.class.Stated; own != nil && own.Connections != nil {
+		return own.Connections
+	}
+	return s.snapshot.Mesh.Connections
+}
+
 // HTTPProxyPort returns the port on which sidecars are an HTTP proxy: the proxy's own setting, else
 // the mesh's (proxyHttpPort). 0 is none.
 func (s *Scope) HTTPProxyPort() uint16 {

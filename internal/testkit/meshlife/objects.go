@@ -452,6 +452,15 @@ func drawAccessLogs(t *rapid.T) []*model.AccessLog {
 	return logs
 }
 
+// drawClusterDefaults is never empty, as that of the conversion.
+func drawClusterDefaults(t *rapid.T) *model.ClusterDefaults {
+	d := &model.ClusterDefaults{Keepalive: &model.Keepalive{Probes: one[uint32](t, "probes", 3, 4)}}
+	if policy := drawPortPolicy(t); rapid.Bool().Draw(t, "default policy") {
+		d.Pool, d.Outlier = policy.Pool, policy.Outlier
+	}
+	return d
+}
+
 // drawMesh never changes the domain: it is a setting of the process, not of the ConfigMap.
 func drawMesh(t *rapid.T) *model.MeshConfig {
 	m := model.DefaultMesh()
@@ -485,6 +494,18 @@ func drawMesh(t *rapid.T) *model.MeshConfig {
 	m.IdleTimeout = one(t, "idle timeout", 0, time.Minute)
 	m.Locality = one(t, "locality", nil, &model.LocalityLB{}, &model.LocalityLB{}, drawLocalityLB(t))
 	m.AutoTLS = rapid.Bool().Draw(t, "TLS")
+	m.Clusters = one(t, "defaults of clusters", nil, nil, drawClusterDefaults(t))
+	m.InboundStatName = one[model.StatPattern](t, "inbound name", "", "", "%SERVICE%_%TARGET_PORT%",
+		"%SERVICE_NAME%_%SERVICE_PORT%_%SERVICE_PORT_NAME%")
+	m.OutboundStatName = one[model.StatPattern](t, "outbound name", "", "", "%SERVICE_FQDN%_%SUBSET_NAME%",
+		"%SERVICE%_%SERVICE_PORT%_%SERVICE_PORT_NAME%")
+	m.DetectionTimeout = one(t, "detection", 0, 0, time.Second)
+	m.Connections = one(t, "connections", nil, nil, &model.ConnectionSettings{Edge: true},
+		&model.ConnectionSettings{MaxStreams: 7, MergeSlashes: new(bool)})
+	m.NoListenerLog = rarely(t, 3, "no listener log")
+	m.LocalhostInbound = rarely(t, 3, "localhost")
+	m.OutboundPort = one[uint16](t, "outbound port", 0, 0, 15101)
+	m.InboundPort = one[uint16](t, "inbound port", 0, 0, 15106)
 	m.UpgradeHTTP2 = rapid.Bool().Draw(t, "HTTP/2")
 	limits := []*model.TLSParams{nil, nil, {MinVersion: model.TLS13}, {Curves: []string{"P-256"}}}
 	m.MeshTLS, m.TLSDefaults = one(t, "mesh TLS", limits...), one(t, "other TLS", limits...)

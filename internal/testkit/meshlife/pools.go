@@ -12,6 +12,8 @@ type pools struct {
 	retries     *model.Pool[model.Retries]
 	policies    *model.Pool[model.TrafficPolicy]
 	connections *model.Pool[model.ConnectionPool]
+	clusters    *model.Pool[model.ClusterDefaults]
+	settings    *model.Pool[model.ConnectionSettings]
 	hashes      *model.Pool[model.HashPolicy]
 	serverTLS   *model.Pool[model.ServerTLS]
 	localities  *model.Pool[model.LocalityLB]
@@ -28,6 +30,8 @@ func newPools() *pools {
 		retries:     model.NewPool[model.Retries](),
 		policies:    model.NewPool[model.TrafficPolicy](), hashes: model.NewPool[model.HashPolicy](),
 		connections: model.NewPool[model.ConnectionPool](),
+		clusters:    model.NewPool[model.ClusterDefaults](),
+		settings:    model.NewPool[model.ConnectionSettings](),
 		serverTLS:   model.NewPool[model.ServerTLS](), localities: model.NewPool[model.LocalityLB](),
 		tokens: model.NewPool[model.TokenRule](),
 	}
@@ -68,6 +72,7 @@ func (p *pools) converted(o model.Object) model.Object {
 	case *model.RequestAuthentication:
 		each(o.Rules, p.tokens.Canonical)
 	case *model.MeshConfig:
+		o.Clusters, o.Connections = p.clusters.Canonical(o.Clusters), p.settings.Canonical(o.Connections)
 		o.Retries, o.Locality = p.retries.Canonical(o.Retries), p.localities.Canonical(o.Locality)
 	}
 	return o

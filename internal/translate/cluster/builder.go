@@ -25,6 +25,8 @@ type builder struct {
 	limits  *model.TLSParams // on TLS to the endpoints; nil for Envoy's
 	// exchange is OutboundInput's.
 	exchange bool
+	// defaults are those of the mesh; nil for none.
+	defaults *model.ClusterDefaults
 }
 
 func newBuilder(name string, connectTimeout time.Duration) *builder {
@@ -33,6 +35,13 @@ func newBuilder(name string, connectTimeout time.Duration) *builder {
 		AltStatName:    statName(name),
 		ConnectTimeout: pb.OptionalDuration(max(connectTimeout, 0)),
 	}}
+}
+
+// statName names the cluster in statistics otherwise than by its name; empty does not.
+func (b *builder) statName(name string) {
+	if name != "" {
+		b.cluster.AltStatName = statName(name)
+	}
 }
 
 // build packs what was gathered.
@@ -104,7 +113,7 @@ func (b *builder) protocol(p model.Protocol, policy *model.ConnectionPool) {
 
 // ping asks connections of HTTP/2 for signs of life.
 func (b *builder) ping(pool *model.ConnectionPool) {
-	if pool.PingInterval == 0 {
+	if pool == nil || pool.PingInterval == 0 {
 		return
 	}
 	for _, h2 := range []*corev3.Http2ProtocolOptions{

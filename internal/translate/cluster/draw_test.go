@@ -38,8 +38,18 @@ func drawOutbound(t *rapid.T) cluster.OutboundInput {
 		Endpoints: model.NewInterner[model.Endpoint]().List(
 			rapid.SliceOfN(rapid.Custom(drawEndpoint), 0, 4).Draw(t, "endpoints"),
 		),
+		StatName:       rapid.SampledFrom([]string{"", "reviews.default"}).Draw(t, "stat name"),
+		Defaults:       rapid.Ptr(rapid.Custom(drawDefaults), true).Draw(t, "defaults"),
 		ConnectTimeout: drawDuration(t),
 		DNSRefresh:     rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute}).Draw(t, "DNS refresh"),
+	}
+}
+
+func drawDefaults(t *rapid.T) model.ClusterDefaults {
+	return model.ClusterDefaults{
+		Pool:      rapid.Ptr(rapid.Custom(drawPool), true).Draw(t, "mesh's pool"),
+		Outlier:   rapid.Ptr(rapid.Custom(drawOutlier), true).Draw(t, "mesh's outlier"),
+		Keepalive: rapid.Ptr(rapid.Custom(drawKeepalive), true).Draw(t, "mesh's keepalive"),
 	}
 }
 

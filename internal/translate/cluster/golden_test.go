@@ -38,6 +38,8 @@ type header struct {
 	TLS                   *model.TLSParams
 	DNSRefresh            metav1.Duration // 0 for the default of a mesh
 	UpgradeHTTP2          bool
+	Defaults              *model.ClusterDefaults
+	StatName              string
 	Secured               bool // the credential that the rule wants is there
 	// Problems tells that the documents have faults, which the conversion reports.
 	Problems bool
@@ -49,11 +51,14 @@ type header struct {
 		Intercepted        bool
 		KeepsCase          bool
 		Pool               *model.ConnectionPool
+		Defaults           *model.ClusterDefaults
+		StatName           string
 		Stack              string // a key of translatetest.Stacks
 		Services           []cluster.NamedService
 	}
 	Passthrough *struct {
 		Inbound, ForwardProxy bool
+		Defaults              *model.ClusterDefaults
 		KeepsCase             bool
 		ConnectTimeout        metav1.Duration
 		Stack                 string
@@ -77,6 +82,8 @@ func TestGolden(t *testing.T) {
 				Intercepted:    h.Inbound.Intercepted,
 				KeepsCase:      h.Inbound.KeepsCase,
 				Pool:           h.Inbound.Pool,
+				Defaults:       h.Inbound.Defaults,
+				StatName:       h.Inbound.StatName,
 				Stack:          translatetest.Stacks[h.Inbound.Stack],
 				Services:       model.NewInterner[cluster.NamedService]().List(h.Inbound.Services),
 			})
@@ -84,6 +91,7 @@ func TestGolden(t *testing.T) {
 			return cluster.Passthrough(cluster.PassthroughInput{
 				Inbound:        h.Passthrough.Inbound,
 				ForwardProxy:   h.Passthrough.ForwardProxy,
+				Defaults:       h.Passthrough.Defaults,
 				KeepsCase:      h.Passthrough.KeepsCase,
 				ConnectTimeout: h.Passthrough.ConnectTimeout.Duration,
 				Stack:          translatetest.Stacks[h.Passthrough.Stack],
@@ -127,6 +135,8 @@ func (h *header) outbound(t *testing.T, manifests string) cluster.OutboundInput 
 		LocalityWeights: h.LocalityWeights,
 		KeepsCase:       h.KeepsCase,
 		UpgradeHTTP2:    h.UpgradeHTTP2,
+		Defaults:        h.Defaults,
+		StatName:        h.StatName,
 		Secured:         h.Secured,
 		Forwarded:       h.Forwarded,
 		TLS:             h.TLS,

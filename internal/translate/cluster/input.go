@@ -66,6 +66,10 @@ type OutboundInput struct {
 	// Forwarded is for connections of the mesh that a gateway hands on as they are: the cluster has
 	// the name that they ask for (ServerName), and adds no TLS to theirs.
 	Forwarded bool
+	// StatName is by which name the cluster stands in statistics; empty for its own.
+	StatName string
+	// Defaults hold where no policy says anything; nil for none.
+	Defaults *model.ClusterDefaults
 	// ConnectTimeout is the mesh's default; 0 leaves Envoy's.
 	ConnectTimeout time.Duration
 	// DNSRefresh is how often names are looked up whose answer has no TTL; it is for clusters that
@@ -81,7 +85,9 @@ type InboundInput struct {
 	Address        string // of the workload's process: model.OwnApp, model.OwnPod, an IP, or "unix://" and a path
 	EndpointPort   uint16 // 0 for a unix path
 	Protocol       model.Protocol
-	Pool           *model.ConnectionPool // canonical; nil for no limits
+	Pool           *model.ConnectionPool // canonical; nil for that of Defaults
+	Defaults       *model.ClusterDefaults
+	StatName       string // as in OutboundInput
 	ConnectTimeout time.Duration
 	KeepsCase      bool // of the names of headers in HTTP/1
 	// Intercepted calls without an Address go to their original destination. Those to the pod's own
@@ -109,6 +115,7 @@ type PassthroughInput struct {
 	// destination: the requested host is looked up instead. It goes with
 	// listener.HTTPInput.ProxyUnknown.
 	ForwardProxy   bool
+	Defaults       *model.ClusterDefaults
 	ConnectTimeout time.Duration
 	KeepsCase      bool        // of the names of headers in HTTP/1
 	Stack          model.Stack // of the workload, for Inbound

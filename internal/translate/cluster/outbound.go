@@ -14,7 +14,7 @@ import (
 // requests. close_connections_on_host_health_failure would cut TCP connections that still work, and
 // ignore_health_on_host_removal is about active health checks.
 func Outbound(in OutboundInput) *clusterv3.Cluster {
-	policy := Effective(in.Policy, in.SubsetPolicy, in.Backend, in.Port)
+	policy := in.Defaults.Under(Effective(in.Policy, in.SubsetPolicy, in.Backend, in.Port))
 	if in.Presents != "" {
 		policy.TLS = presenting(policy.TLS, in.Presents)
 	}
@@ -23,7 +23,8 @@ func Outbound(in OutboundInput) *clusterv3.Cluster {
 		name, policy.TLS = ServerName(in.Port, in.Subset, in.Host), nil
 	}
 	b := newBuilder(name, in.ConnectTimeout)
-	b.limits, b.exchange = in.TLS, in.Exchange
+	b.limits, b.exchange, b.defaults = in.TLS, in.Exchange, in.Defaults
+	b.statName(in.StatName)
 	b.cluster.Metadata = metadata(in)
 	b.cluster.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{}
 	if !usable(policy.TLS, in.Secured) {

@@ -29,8 +29,8 @@ func (b *builder) pool(p *model.ConnectionPool) {
 	if p.ConnectTimeout > 0 {
 		b.cluster.ConnectTimeout = pb.Duration(p.ConnectTimeout)
 	}
-	if p.Keepalive != nil {
-		b.cluster.UpstreamConnectionOptions = &clusterv3.UpstreamConnectionOptions{TcpKeepalive: keepalive(p.Keepalive)}
+	if k := b.defaults.KeepaliveOf(p); k != nil {
+		b.cluster.UpstreamConnectionOptions = &clusterv3.UpstreamConnectionOptions{TcpKeepalive: keepalive(k)}
 	}
 	// The HTTP idle timeout is the more specific one; either holds for all of the cluster's
 	// connections.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -18,12 +19,16 @@ import (
 const passthroughIdle = 5 * time.Minute
 
 // Inbound is the cluster of one of the workload's own ports. Limits of connections hold here as at
-// the callers, so that those who call together are bounded too.
+// the callers, so that those who call together are bounded too. The upgrade to HTTP/2 is for the
+// way there.
 func Inbound(in InboundInput) *clusterv3.Cluster {
 	b := newBuilder(InboundName(in.Port), in.ConnectTimeout)
-	b.protocol(in.Protocol, in.Pool)
+	b.defaults = in.Defaults
+	b.statName(in.StatName)
+	pool := in.Defaults.PoolOf(in.Pool).AtServer()
+	b.protocol(in.Protocol, pool)
 	b.keepCase(in.KeepsCase)
-	b.pool(in.Pool)
+	b.pool(pool)
 	b.cluster.Metadata = inboundMetadata(in.Services)
 	if in.Intercepted && (in.Address == "" || in.Address == model.OwnPod) {
 		b.fromInside(in.Stack)
@@ -69,23 +74,41 @@ func (b *builder) fromInside(stack model.Stack) {
 func Passthrough(in PassthroughInput) *clusterv3.Cluster {
 	if in.Inbound {
 		b := newBuilder(InboundPassthroughName, in.ConnectTimeout)
+		b.defaults = in.Defaults
 		b.followClient()
 		b.keepCase(in.KeepsCase)
-		b.pool(nil)
+		pool := in.Defaults.PoolOf(nil).AtServer()
+		b.ping(pool)
+		b.pool(pool)
 		b.fromInside(in.Stack)
 		b.originalDestination()
 		return b.build()
 	}
 	b := newBuilder(PassthroughName, in.ConnectTimeout)
+	b.defaults = in.Defaults
 	b.followClient()
 	b.keepCase(in.KeepsCase)
-	b.pool(&model.ConnectionPool{IdleTimeout: passthroughIdle})
+	pool := unknownPool(in.Defaults.PoolOf(nil))
+	b.ping(pool)
+	b.pool(pool)
 	if in.ForwardProxy {
 		b.forwardProxy()
 	} else {
 		b.originalDestination()
 	}
 	return b.build()
+}
+
+// unknownPool returns a pool, which may be nil, for connections to unknown destinations.
+func unknownPool(mesh *model.ConnectionPool) *model.ConnectionPool {
+	var pool model.ConnectionPool
+	if mesh != nil {
+		pool = *mesh
+	}
+	if pool.TCPIdleTimeout == 0 {
+		pool.IdleTimeout = cmp.Or(pool.IdleTimeout, passthroughIdle)
+	}
+	return &pool
 }
 
 // BlackHole is the cluster without endpoints, "BlackHoleCluster": what is sent there is refused.

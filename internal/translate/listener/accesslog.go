@@ -70,6 +70,9 @@ func (c builder) accessLog() []*accesslogv3.AccessLog {
 // unmatchedLog logs what no filter chain takes, which no filter can: connections with the response
 // flag NR.
 func (c builder) unmatchedLog() []*accesslogv3.AccessLog {
+	if c.NoListenerLog {
+		return nil
+	}
 	logs := c.accessLog()
 	for _, l := range logs {
 		unmatched := &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_ResponseFlagFilter{

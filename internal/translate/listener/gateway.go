@@ -29,6 +29,9 @@ func Gateway(in GatewayInput) *listenerv3.Listener {
 		TrafficDirection:    corev3.TrafficDirection_OUTBOUND,
 		AccessLog:           common.unmatchedLog(),
 	}
+	if s := common.Connections; s != nil {
+		l.PerConnectionBufferLimitBytes = pb.OptionalUint32(s.BufferLimit)
+	}
 	if in.RouteTable != "" {
 		chain := in.http(in.RouteTable, true, common)
 		chain.TransportSocketConnectTimeout = pb.Duration(gatewayHandshake)
@@ -109,7 +112,7 @@ func (in *GatewayInput) http(table string, ofMesh bool, common builder) *listene
 	common.namesServer(manager, serverName)
 	behind(common.Topology, manager)
 	if ofMesh {
-		manager.Http2ProtocolOptions = upgradesInHTTP2()
+		takeUpgradesInHTTP2(manager)
 	}
 	manager.HttpFilters = common.hearPeer(common.authFilters.http(common.httpFilters(false)))
 	return httpChain(manager)

@@ -45,7 +45,11 @@ type goldenCommon struct {
 	IdleTimeout metav1.Duration
 	HTTP10      bool
 	UsesRemote  bool
-	Stack       string // a key of translatetest.Stacks
+
+	DetectionTimeout metav1.Duration
+	NoListenerLog    bool
+	Connections      *model.ConnectionSettings
+	Stack            string // a key of translatetest.Stacks
 
 	MeshTLS, TLSDefaults *model.TLSParams
 	Paths                string // BASE, NONE, MERGE_SLASHES or DECODE_AND_MERGE_SLASHES
@@ -97,12 +101,14 @@ type goldenInbound struct {
 	Refuses, TakesTLS             bool
 	TLS                           *model.ServerTLS
 	FilesByAgent                  bool
+	StatName                      string
 }
 
 type goldenVirtual struct {
 	Ports      []goldenInbound
 	Undeclared []listener.UndeclaredPort
 	Others     listener.Undeclared
+	Listens    uint16
 }
 
 type goldenTCP struct {
@@ -118,6 +124,7 @@ type goldenChain struct {
 	Name                     string
 	SNI, Prefixes            []string
 	Targets                  []listener.WeightedTarget
+	StatName                 string
 	Closed, HashSource       bool
 	OfMesh, Bytes            bool
 	ForwardPort              uint16
@@ -188,6 +195,10 @@ func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 		TLSDefaults:  in.Common.TLSDefaults,
 		Paths:        pathLevels[in.Common.Paths],
 		TrustDomains: in.Common.TrustDomains,
+
+		DetectionTimeout: in.Common.DetectionTimeout.Duration,
+		NoListenerLog:    in.Common.NoListenerLog,
+		Connections:      in.Common.Connections,
 	}
 	switch {
 	case in.HTTP != nil:
@@ -214,6 +225,7 @@ func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 			Ports:       list,
 			Undeclared:  model.NewInterner[listener.UndeclaredPort]().List(in.VirtualInbound.Undeclared),
 			Others:      in.VirtualInbound.Others,
+			Listens:     in.VirtualInbound.Listens,
 			AuthFilters: in.AuthFilters.filters(),
 			Common:      common,
 		})
@@ -228,7 +240,7 @@ func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 func (in *goldenInbound) port(t *testing.T) listener.InboundPort {
 	return listener.InboundPort{
 		Name: in.Name, Port: in.Port, Protocol: protocol(t, in.Protocol), Cluster: in.Cluster, Refuses: in.Refuses,
-		TakesTLS: in.TakesTLS, TLS: in.TLS, FilesByAgent: in.FilesByAgent,
+		TakesTLS: in.TakesTLS, StatName: in.StatName, TLS: in.TLS, FilesByAgent: in.FilesByAgent,
 	}
 }
 
@@ -260,6 +272,7 @@ func (c *goldenChain) chain() listener.Chain {
 		HashSource:  c.HashSource,
 		ForwardPort: c.ForwardPort,
 		Targets:     model.NewInterner[listener.WeightedTarget]().List(c.Targets),
+		StatName:    c.StatName,
 		IdleTimeout: c.IdleTimeout.Duration,
 		MaxDuration: c.MaxDuration.Duration,
 	}

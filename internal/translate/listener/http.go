@@ -82,16 +82,20 @@ func (c builder) manager(statPrefix string) *hcmv3.HttpConnectionManager {
 		m.HttpProtocolOptions = &corev3.Http1ProtocolOptions{AcceptHttp_10: true}
 	}
 	c.headers(m)
+	c.connections(m)
 	c.trace(m)
 	return m
 }
 
-// upgradesInHTTP2 takes WebSockets in HTTP/2 (extended CONNECT, RFC 8441), as callers within the
-// mesh send them where they are told to use HTTP/2. To filters and routes they are what they are in
-// HTTP/1.1: a GET with its path, and an upgrade. CONNECT without an upgrade stays refused, and so
-// do upgrades to anything else.
-func upgradesInHTTP2() *corev3.Http2ProtocolOptions {
-	return &corev3.Http2ProtocolOptions{AllowConnect: true}
+// takeUpgradesInHTTP2 takes WebSockets in HTTP/2 (extended CONNECT, RFC 8441), as callers within
+// the mesh send them where they are told to use HTTP/2. To filters and routes they are what they
+// are in HTTP/1.1: a GET with its path, and an upgrade. CONNECT without an upgrade stays refused,
+// and so do upgrades to anything else.
+func takeUpgradesInHTTP2(m *hcmv3.HttpConnectionManager) {
+	if m.Http2ProtocolOptions == nil {
+		m.Http2ProtocolOptions = &corev3.Http2ProtocolOptions{}
+	}
+	m.Http2ProtocolOptions.AllowConnect = true
 }
 
 // overRDS takes the routes from the stream. The fetch has no timeout: a listener opens with its

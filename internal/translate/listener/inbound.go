@@ -1,6 +1,7 @@
 package listener
 
 import (
+	"cmp"
 	"strconv"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -21,15 +22,15 @@ const inboundRetries = 2
 
 // Inbound is a listener on the workload's own address for one of its ports. A port that does not
 // say what it speaks is looked at: HTTP if the first bytes are, opaque bytes else. There is no
-// timeout to that, as in Istio: a client may open a connection long before it sends, and must not
-// lose HTTP by it. Workloads that speak first declare their port as TCP.
+// timeout to that unless the mesh sets one, as in Istio: a client may open a connection long before
+// it sends, and must not lose HTTP by it. Workloads that speak first declare their port as TCP.
 func Inbound(in InboundInput) *listenerv3.Listener {
 	common := in.Common.inbound(in.AuthFilters)
 	l := &listenerv3.Listener{
 		Name:                             in.Name,
 		Address:                          pb.Address(in.Bind, in.Port),
 		TrafficDirection:                 corev3.TrafficDirection_INBOUND,
-		ListenerFiltersTimeout:           pb.Duration(0),
+		ListenerFiltersTimeout:           pb.Duration(common.DetectionTimeout),
 		ContinueOnListenerFiltersTimeout: true,
 		AccessLog:                        common.unmatchedLog(),
 	}
@@ -105,7 +106,7 @@ func (in *InboundPort) http(common builder) *listenerv3.FilterChain {
 	common.namesServer(manager, serverName)
 	common.clientCert(manager)
 	manager.HttpFilters = common.hearPeer(withDenyAll(in.Refuses, common.authFilters.http(common.httpFilters(false))))
-	manager.Http2ProtocolOptions = upgradesInHTTP2()
+	takeUpgradesInHTTP2(manager)
 	chain := httpChain(manager)
 	chain.Name = in.Name
 	return chain
@@ -148,7 +149,7 @@ func (in *InboundPort) routes(common builder) *routev3.RouteConfiguration {
 
 func (in *InboundPort) tcp(common builder) *listenerv3.FilterChain {
 	proxy := &tcpv3.TcpProxy{
-		StatPrefix:       in.Cluster,
+		StatPrefix:       cmp.Or(in.StatName, in.Cluster),
 		ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: in.Cluster},
 		IdleTimeout:      pb.OptionalDuration(max(common.IdleTimeout, 0)),
 	}

@@ -54,8 +54,8 @@ func withOwnTLS(
 }
 
 // chains are those of ports that nobody names: for connections in TLS of the mesh, if they take it,
-// and for all others. Those in TLS of the mesh say whether they carry requests; these come to the
-// filters of requests, if there are any.
+// and for all others. Those in TLS of the mesh say whether they carry requests. Requests are told
+// from bytes where that makes a difference (tellsRequests).
 func (u Undeclared) chains(common builder) []*listenerv3.FilterChain {
 	anyPort := InboundPort{Name: VirtualInboundName, Protocol: model.Auto, Cluster: inboundPassthrough}
 	handOn := func(refuses bool, common builder) *listenerv3.FilterChain {
@@ -72,7 +72,7 @@ func (u Undeclared) chains(common builder) []*listenerv3.FilterChain {
 		ended := []*listenerv3.FilterChain{
 			ofMesh(common, handOn(u.RefusesTLS, mesh), protocolsOf(allTLS, meshProtocols())),
 		}
-		if common.authFilters.requests() && !u.RefusesTLS {
+		if common.tellsRequests() && !u.RefusesTLS {
 			ended = []*listenerv3.FilterChain{
 				ofMesh(common, anyPort.http(mesh), requestProtocols()),
 				ofMesh(common, handOn(false, mesh), protocolsOf(allTLS, byteProtocols())),
@@ -88,10 +88,17 @@ func (u Undeclared) chains(common builder) []*listenerv3.FilterChain {
 	return append(chains, handOn(u.Refuses, common))
 }
 
-// looksForRequests reports whether connections in plaintext are looked at for HTTP: policies about
-// requests want it, and the look for TLS waits for the client's first bytes already.
+// looksForRequests reports whether connections in plaintext are looked at for HTTP. They are where
+// that keeps no server from speaking first: the look for TLS waits for the client's first bytes
+// already, or nothing waits for ever.
 func (u Undeclared) looksForRequests(common builder) bool {
-	return u.TakesTLS && !u.Refuses && common.authFilters.requests()
+	return !u.Refuses && common.tellsRequests() && (u.TakesTLS || common.DetectionTimeout > 0)
+}
+
+// tellsRequests reports whether policies, logs, metrics or traces are about requests, so that these
+// are told from other bytes on ports that nobody names.
+func (c builder) tellsRequests() bool {
+	return c.authFilters.requests() || c.Metrics.Standard || len(c.AccessLogs) > 0 || c.Tracing.Tracer != nil
 }
 
 // ofMesh limits a chain to connections in mutual TLS of the mesh that ask for one of the protocols,

@@ -18,6 +18,13 @@ type Common struct {
 	// IdleTimeout is after how long a connection without requests or bytes is closed; 0 leaves
 	// Envoy's default, an hour.
 	IdleTimeout time.Duration
+	// DetectionTimeout is how long a client may take to send the bytes that tell the protocol;
+	// then they count as bytes that are neither TLS nor HTTP. 0 is for ever.
+	DetectionTimeout time.Duration
+	// NoListenerLog logs nothing of connections that no filter chain takes.
+	NoListenerLog bool
+	// Connections are the settings of connections that come to the proxy; nil for none.
+	Connections *model.ConnectionSettings
 	// HTTP10 takes HTTP/1.0 requests too, which Envoy answers with 426 otherwise.
 	HTTP10 bool
 	// UsesRemote makes outbound listeners take the address of the workload's connection for the
@@ -96,6 +103,8 @@ type Chain struct {
 	SNI      *model.List[string] // names, or wildcards "*.example.com"; with "*" any name, or none
 	Prefixes *model.List[string] // destination IP prefixes, or addresses
 	Targets  *model.List[WeightedTarget]
+	// StatName counts the connections of a chain with one target; empty: the target's name does.
+	StatName string
 	// Closed drops connections: the chain's route is broken.
 	Closed bool
 	// IdleTimeout and MaxDuration are the destination's (connectionPool.tcp); 0 leaves Common's and
@@ -129,6 +138,7 @@ type InboundPort struct {
 	Port     uint16
 	Protocol model.Protocol
 	Cluster  string
+	StatName string // of connections in statistics; empty for the cluster's name
 	// TakesTLS takes connections in mutual TLS of the mesh, too, with the certificate that the
 	// proxy's agent has.
 	TakesTLS bool
@@ -158,12 +168,13 @@ type VirtualInboundInput struct {
 	// (PeerAuthentication.portLevelMtls); Others is for all that are in neither list.
 	Undeclared  *model.List[UndeclaredPort]
 	Others      Undeclared
+	Listens     uint16 // where connections come to; 0 for 15006
 	AuthFilters *AuthFilters
 	Common      *Common
 }
 
-// Undeclared is how connections are taken to ports that nobody names: as bytes, which are handed on
-// to where they go.
+// Undeclared is how connections are taken to ports that nobody names: they are handed on to where
+// they go.
 type Undeclared struct {
 	// TakesTLS is that of an InboundPort.
 	TakesTLS bool
@@ -183,8 +194,9 @@ type UndeclaredPort struct {
 type VirtualOutboundInput struct {
 	// To is the cluster of connections to destinations that no other listener is for; empty if
 	// these are closed.
-	To     string
-	Common *Common
+	To      string
+	Listens uint16 // where connections come to; 0 for 15001
+	Common  *Common
 }
 
 // GatewayInput is a gateway's listener ("0.0.0.0_<port>", or "<bind>_<port>").

@@ -1,6 +1,7 @@
 package listener
 
 import (
+	"cmp"
 	"slices"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -42,6 +43,7 @@ func TCP(in TCPInput) *listenerv3.Listener {
 	if in.RouteTable != "" {
 		l.FilterChains = append(l.FilterChains, in.http(common))
 		l.ListenerFilters = append(l.ListenerFilters, httpInspector())
+		l.ListenerFiltersTimeout = pb.Duration(common.DetectionTimeout)
 	}
 	taken := claims{}
 	for c := range in.Chains.All() {
@@ -161,7 +163,7 @@ func (c *Chain) target(p *tcpv3.TcpProxy, listener string) {
 		p.StatPrefix, p.ClusterSpecifier = blackHole, &tcpv3.TcpProxy_Cluster{Cluster: blackHole}
 	case c.Targets.Len() == 1:
 		only := c.Targets.At(0).Cluster
-		p.StatPrefix, p.ClusterSpecifier = only, &tcpv3.TcpProxy_Cluster{Cluster: only}
+		p.StatPrefix, p.ClusterSpecifier = cmp.Or(c.StatName, only), &tcpv3.TcpProxy_Cluster{Cluster: only}
 	case len(weighted) == 0:
 		p.StatPrefix, p.ClusterSpecifier = blackHole, &tcpv3.TcpProxy_Cluster{Cluster: blackHole}
 	default:

@@ -18,10 +18,10 @@ import (
 // Names and ports of the listeners that intercepted connections come to: what surrounds the proxy
 // redirects to these.
 const (
-	VirtualOutboundName = "virtualOutbound"
-	VirtualInboundName  = "virtualInbound"
-	outboundPort        = 15001
-	inboundPort         = 15006
+	VirtualOutboundName        = "virtualOutbound"
+	VirtualInboundName         = "virtualInbound"
+	outboundPort        uint16 = 15001
+	inboundPort         uint16 = 15006
 )
 
 // inboundPassthrough is the cluster that connects to a connection's original destination
@@ -33,43 +33,44 @@ const inboundPassthrough = "InboundPassthroughCluster"
 // no listener is for.
 func VirtualOutbound(in VirtualOutboundInput) *listenerv3.Listener {
 	common := in.Common.orZero()
+	listens := cmp.Or(in.Listens, outboundPort)
 	l := &listenerv3.Listener{
 		Name:             VirtualOutboundName,
 		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
 		UseOriginalDst:   wrapperspb.Bool(true),
 		FilterChains: []*listenerv3.FilterChain{
-			ownPort(VirtualOutboundName, outboundPort),
+			ownPort(VirtualOutboundName, listens),
 			opaque(VirtualOutboundName+"-catchall-tcp", cmp.Or(in.To, blackHole), common),
 		},
 		AccessLog: common.unmatchedLog(),
 	}
-	l.Address, l.AdditionalAddresses = wildcardAddresses(common.Stack.Wildcards(), outboundPort)
+	l.Address, l.AdditionalAddresses = wildcardAddresses(common.Stack.Wildcards(), listens)
 	return l
 }
 
 // VirtualInbound takes the connections that others open to the workload, and tells its ports apart
-// by their original destination. What comes to a port that nobody named is handed on as bytes. It
-// is looked at only to tell TLS of the mesh, where that is taken: a client that waits for the
-// server to speak first would wait for ever.
+// by their original destination. What comes to a port that nobody named is handed on to where it
+// goes. It is looked at only where TLS of the mesh is taken, or for a limited time: a client that
+// waits for the server to speak first would wait for ever.
 func VirtualInbound(in VirtualInboundInput) *listenerv3.Listener {
-	common := in.Common.inbound(in.AuthFilters)
+	common, listens := in.Common.inbound(in.AuthFilters), cmp.Or(in.Listens, inboundPort)
 	l := &listenerv3.Listener{
 		Name:             VirtualInboundName,
 		TrafficDirection: corev3.TrafficDirection_INBOUND,
 		ListenerFilters: []*listenerv3.ListenerFilter{
 			listenerFilter("envoy.filters.listener.original_dst", &originaldstv3.OriginalDst{}),
 		},
-		ListenerFiltersTimeout:           pb.Duration(0),
+		ListenerFiltersTimeout:           pb.Duration(common.DetectionTimeout),
 		ContinueOnListenerFiltersTimeout: true,
-		FilterChains:                     []*listenerv3.FilterChain{ownPort(VirtualInboundName, inboundPort)},
+		FilterChains:                     []*listenerv3.FilterChain{ownPort(VirtualInboundName, listens)},
 		AccessLog:                        common.unmatchedLog(),
 	}
-	l.Address, l.AdditionalAddresses = wildcardAddresses(common.Stack.Wildcards(), inboundPort)
+	l.Address, l.AdditionalAddresses = wildcardAddresses(common.Stack.Wildcards(), listens)
 	var tls, http inspection
-	tls.add(inboundPort, false)
-	http.add(inboundPort, false)
+	tls.add(listens, false)
+	http.add(listens, false)
 	for p := range in.Ports.All() {
-		if p.Port == inboundPort {
+		if p.Port == listens {
 			continue // that is the proxy's own
 		}
 		chains := p.chains(common)
@@ -81,7 +82,7 @@ func VirtualInbound(in VirtualInboundInput) *listenerv3.Listener {
 		http.add(p.Port, p.Protocol == model.Auto)
 	}
 	for p := range in.Undeclared.All() {
-		if p.Port != inboundPort {
+		if p.Port != listens {
 			l.FilterChains = append(l.FilterChains, forPort(p.Port, p.chains(common))...)
 			tls.add(p.Port, p.TakesTLS)
 			http.add(p.Port, p.looksForRequests(common))
@@ -131,9 +132,9 @@ func lookAt(l *listenerv3.Listener, inspector *listenerv3.ListenerFilter, ports 
 
 // ownPort closes connections to the listener's own port: handed on to their destination, they would
 // come back for ever.
-func ownPort(listener string, port uint32) *listenerv3.FilterChain {
+func ownPort(listener string, port uint16) *listenerv3.FilterChain {
 	chain := opaque(listener+"-blackhole", blackHole, builder{})
-	chain.FilterChainMatch = &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(port)}
+	chain.FilterChainMatch = &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(uint32(port))}
 	return chain
 }
 
