@@ -305,6 +305,7 @@ func (c *clusterBuilder) add(p model.ServicePort, in cluster.OutboundInput, subs
 	}
 	prefer := b.preference(s, svc, policy.LB, policy.Outlier != nil)
 	in.LocalityWeights = prefer.HasWeights()
+	in.Zones = zonesOf(s, svc, policy.LB)
 	in.AutoTLS = c.autoTLS(p, in, policy)
 	in.Names = b.serverNames(s, svc, in, policy.TLS)
 	in.TLS = tlsLimits(s.Mesh(), policy.TLS, in.AutoTLS)

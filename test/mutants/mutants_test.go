@@ -54,6 +54,7 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 		"TestAGatewayAloneIsDeployedOtherwise",
 		"TestOnePartOfAClashChanges",
 		"TestOnePartOfAShownServiceChanges",
+		"TestOnePartOfHowZonesShareChanges",
 		"TestIncrementalEqualsFromNothing",
 		"TestEqualAssignmentsOfTwoServices",
 		"TestVariedEndpointsChangeBetweenChunks",

@@ -204,6 +204,18 @@ func drawPolicy(t *rapid.T) *model.TrafficPolicy {
 		return nil
 	}
 	p := drawPortPolicy(t)
+	p.Announces = one(t, "PROXY protocol", model.NoProxyProtocol, model.NoProxyProtocol, model.NoProxyProtocol,
+		model.ProxyProtocolV1, model.ProxyProtocolV2, model.UnknownProxyProtocol)
+	switch rapid.IntRange(0, 5).Draw(t, "tunnel") {
+	case 0:
+		p.Tunnel = &model.Tunnel{}
+	case 1, 2:
+		p.Tunnel = &model.Tunnel{
+			Host: one(t, "target", "a.test", "b.test"),
+			Port: one[uint16](t, "target port", 443, 444),
+			Post: rapid.Bool().Draw(t, "by POST"),
+		}
+	}
 	if rarely(t, 4, "by port") {
 		p.Ports = []model.PortPolicy{{
 			Port:   80,
@@ -258,9 +270,21 @@ func drawPortPolicy(t *rapid.T) *model.TrafficPolicy {
 // drawLocalityLB is one of those that the conversion gives.
 func drawLocalityLB(t *rapid.T) *model.LocalityLB {
 	lb := &model.LocalityLB{}
-	switch rapid.IntRange(0, 5).Draw(t, "locality") {
+	switch rapid.IntRange(0, 7).Draw(t, "locality") {
 	case 0:
 		lb.Off = true
+	case 6, 7:
+		lb.ZoneAware, lb.Off = true, rarely(t, 4, "zones off")
+		lb.MinClusterSize = one[uint32](t, "least", 0, 2, 3)
+		if lb.Off {
+			return lb
+		}
+		if rarely(t, 2, "other regions") {
+			lb.Failover = []model.Failover{{From: one(t, "region", "r1", "r2"), To: one(t, "to region", "r2", "r3")}}
+		}
+		if rarely(t, 3, "labels") {
+			lb.FailoverPriority = []model.PriorityLabel{{Key: one(t, "label", "version", model.HostnameLabel)}}
+		}
 	case 1, 5:
 		lb.Distribute = []model.Distribute{{
 			From: one(t, "from", model.LocalityPattern{Region: "*"}, model.LocalityPattern{Region: "r1"},

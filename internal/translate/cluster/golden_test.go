@@ -30,6 +30,7 @@ type header struct {
 	Subset                string
 	Gateway, ForwardProxy bool
 	LocalityWeights       bool
+	Zones                 cluster.Zones
 	KeepsCase             bool
 	Forwarded, AutoTLS    bool
 	Exchange              bool
@@ -125,6 +126,7 @@ func (h *header) outbound(t *testing.T, manifests string) cluster.OutboundInput 
 		Gateway:         h.Gateway,
 		ForwardProxy:    h.ForwardProxy,
 		LocalityWeights: h.LocalityWeights,
+		Zones:           h.Zones,
 		KeepsCase:       h.KeepsCase,
 		UpgradeHTTP2:    h.UpgradeHTTP2,
 		Secured:         h.Secured,

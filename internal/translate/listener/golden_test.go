@@ -118,6 +118,7 @@ type goldenChain struct {
 	Closed, HashSource       bool
 	OfMesh, Bytes            bool
 	ForwardPort              uint16
+	Tunnel                   listener.Tunnel
 	IdleTimeout, MaxDuration metav1.Duration
 }
 
@@ -255,6 +256,7 @@ func (c *goldenChain) chain() listener.Chain {
 		Bytes:       c.Bytes,
 		HashSource:  c.HashSource,
 		ForwardPort: c.ForwardPort,
+		Tunnel:      c.Tunnel,
 		Targets:     model.NewInterner[listener.WeightedTarget]().List(c.Targets),
 		IdleTimeout: c.IdleTimeout.Duration,
 		MaxDuration: c.MaxDuration.Duration,

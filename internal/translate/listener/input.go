@@ -111,6 +111,14 @@ type Chain struct {
 	Bytes bool
 	// HashSource keeps a client at one endpoint: the destination's consistent hash is by source IP.
 	HashSource bool
+	// Tunnel sends connections through the target, a proxy, by requests of HTTP; "" for none.
+	Tunnel Tunnel
+}
+
+// Tunnel is where a proxy is to connect to, and by which method it is asked.
+type Tunnel struct {
+	Target string // host:port
+	Post   bool
 }
 
 // WeightedTarget is a cluster with its share of the connections. One of weight 0 gets none, unless
