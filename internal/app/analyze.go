@@ -25,7 +25,7 @@ func Analyze(ctx context.Context, o Options) ([]source.Problem, error) {
 
 // readOnce returns the mesh of what a source has at first, and what is wrong with that.
 func readOnce(ctx context.Context, o Options) (*state.Snapshot, []source.Problem, error) {
-	o.Mesh.OwnHostsOnly = o.Config.OwnHostsOnly
+	o.Mesh.OwnHostsOnly, o.Mesh.Sessions = o.Config.OwnHostsOnly, o.Config.Sessions
 	store := validate.NewProblemStore(o.Log, nil)
 	var snapshot atomic.Pointer[state.Snapshot]
 	loop := schedule.NewLoop(schedule.LoopOptions{

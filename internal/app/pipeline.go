@@ -111,7 +111,7 @@ type Pipeline struct {
 //
 //	source ─► convert ─► mesh/state ─► compile (scope, translate) ─► xds/fanout ─► xds/serve ─► Envoy
 func New(o Options) *Pipeline {
-	o.Mesh.OwnHostsOnly = o.Config.OwnHostsOnly
+	o.Mesh.OwnHostsOnly, o.Mesh.Sessions = o.Config.OwnHostsOnly, o.Config.Sessions
 	p := &Pipeline{o: o}
 	if p.metrics = o.Metrics; p.metrics == nil {
 		p.metrics = observe.New(observe.Build{Version: o.Version, Start: time.Now(), Now: time.Now})
@@ -208,6 +208,9 @@ func New(o Options) *Pipeline {
 // newWriter returns what takes addresses from the configured networks.
 func newWriter(o Options) *state.Writer {
 	w := state.NewWriter()
+	if o.Mesh.Domain != "" { // else it is the zero value
+		w.BeginWith(o.Mesh)
+	}
 	if !o.Config.AutoPrefix4.IsValid() && !o.Config.AutoPrefix6.IsValid() { // not a Config of FromEnv, as in tests
 		return w
 	}

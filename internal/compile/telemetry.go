@@ -85,6 +85,7 @@ func (b unitBuilder) common(s *scope.Scope, side model.WorkloadMode) *listener.C
 			Metrics:      metricsOf(settings, metrics),
 			IdleTimeout:  p.config.IdleTimeout,
 			HTTP10:       settings.HTTP10,
+			Sessions:     p.config.Sessions,
 			Stack:        settings.Stack,
 			Topology:     key.topology,
 			Headers:      s.Headers(),

@@ -55,6 +55,7 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 		"TestOnePartOfAClashChanges",
 		"TestOnePartOfAShownServiceChanges",
 		"TestOnePartOfHowZonesShareChanges",
+		"TestOnePartOfSessionsChanges",
 		"TestIncrementalEqualsFromNothing",
 		"TestEqualAssignmentsOfTwoServices",
 		"TestVariedEndpointsChangeBetweenChunks",

@@ -12,6 +12,7 @@ type pools struct {
 	retries       *model.Pool[model.Retries]
 	policies      *model.Pool[model.TrafficPolicy]
 	connections   *model.Pool[model.ConnectionPool]
+	sessions      *model.Pool[model.Session]
 	hashes        *model.Pool[model.HashPolicy]
 	serverTLS     *model.Pool[model.ServerTLS]
 	tlsParams     *model.Pool[model.TLSParams]
@@ -34,6 +35,7 @@ func newPools() *pools {
 		retries:       model.NewPool[model.Retries](),
 		policies:      model.NewPool[model.TrafficPolicy](),
 		connections:   model.NewPool[model.ConnectionPool](),
+		sessions:      model.NewPool[model.Session](),
 		hashes:        model.NewPool[model.HashPolicy](),
 		serverTLS:     model.NewPool[model.ServerTLS](),
 		tlsParams:     model.NewPool[model.TLSParams](),

@@ -83,10 +83,6 @@ func TestRowsFindWhatDependsOnThem(t *testing.T) {
 			}),
 			"spec.endpoints[1]",
 		},
-		"service-persistent-session": {
-			labelled("istio.io/persistent-session", "a"), labelled("app", "a"),
-			"metadata.labels[istio.io/persistent-session]",
-		},
 		"service-topology-mode": {
 			annotated("service.kubernetes.io/topology-mode", "Auto"),
 			annotated("service.kubernetes.io/topology-mode", "Disabled"),

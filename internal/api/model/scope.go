@@ -198,6 +198,8 @@ type MeshConfig struct {
 	// OwnHostsOnly is set if calls go by routes of the caller's namespace, of the root namespace
 	// and of the namespace that has the host alone (LATEEN_ROUTES_FOR_HOSTS_OF_OTHERS=false).
 	OwnHostsOnly bool
+	// Sessions is set if there are persistent sessions (PILOT_ENABLE_PERSISTENT_SESSION_FILTER).
+	Sessions bool
 	// Headers are those that proxies set of themselves (defaultConfig.proxyHeaders).
 	Headers ProxyHeaders
 	// Locality is in force where neither a DestinationRule nor the Service sets one; nil for none.

@@ -176,6 +176,7 @@ func checkVirtualService(snap *state.Snapshot, v *model.VirtualService) []source
 			}
 			problems = append(problems, checkDestination(snap, v, d, at)...)
 		}
+		problems = append(problems, checkSessions(snap, v, r, fmt.Sprintf("spec.http[%d]", i))...)
 		for j, m := range r.Mirrors {
 			problems = append(
 				problems,

@@ -139,7 +139,7 @@ func drawHTTPRoute(t *rapid.T) *model.HTTPRoute {
 	case 2:
 		r.Direct = &model.DirectResponse{Status: one[uint32](t, "status", 418, 503)}
 	default:
-		r.Destinations = drawDestinations(t)
+		r.Destinations, r.Session = drawDestinations(t), drawSession(t)
 		if rarely(t, 3, "mirrored") {
 			r.Mirrors = []model.Mirror{{Destination: drawDestinations(t)[0], Percent: 1e6}}
 		}
@@ -265,6 +265,16 @@ func drawPortPolicy(t *rapid.T) *model.TrafficPolicy {
 		}
 	}
 	return p
+}
+
+func drawSession(t *rapid.T) *model.Session {
+	switch rapid.IntRange(0, 9).Draw(t, "session") {
+	case 0:
+		return &model.Session{Header: one(t, "session header", "x-session", "x-other")}
+	case 1, 2:
+		return &model.Session{Cookie: one(t, "session cookie", "a", "b"), Path: one(t, "session path", "/", "/a")}
+	}
+	return nil
 }
 
 // drawLocalityLB is one of those that the conversion gives.

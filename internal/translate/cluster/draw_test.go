@@ -30,7 +30,8 @@ func drawOutbound(t *rapid.T) cluster.OutboundInput {
 			Set: rapid.Bool().Draw(t, "zones"), Off: rapid.Bool().Draw(t, "zones off"),
 			Least: rapid.Uint32Range(0, 9).Draw(t, "least"),
 		},
-		AutoTLS: rapid.Bool().Draw(t, "auto TLS"),
+		Sessions: rapid.Bool().Draw(t, "sessions"),
+		AutoTLS:  rapid.Bool().Draw(t, "auto TLS"),
 		Names: model.NewInterner[string]().List(rapid.SliceOfN(rapid.SampledFrom([]string{
 			"a.example.com", "spiffe://a/b",
 		}), 0, 2).Draw(t, "names")),

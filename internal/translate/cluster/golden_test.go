@@ -31,6 +31,7 @@ type header struct {
 	Gateway, ForwardProxy bool
 	LocalityWeights       bool
 	Zones                 cluster.Zones
+	Sessions              bool
 	KeepsCase             bool
 	Forwarded, AutoTLS    bool
 	Exchange              bool
@@ -127,6 +128,7 @@ func (h *header) outbound(t *testing.T, manifests string) cluster.OutboundInput 
 		ForwardProxy:    h.ForwardProxy,
 		LocalityWeights: h.LocalityWeights,
 		Zones:           h.Zones,
+		Sessions:        h.Sessions,
 		KeepsCase:       h.KeepsCase,
 		UpgradeHTTP2:    h.UpgradeHTTP2,
 		Secured:         h.Secured,

@@ -51,6 +51,8 @@ type OutboundInput struct {
 	LocalityWeights bool
 	// Zones is for pushed endpoints too, in place of weights.
 	Zones Zones
+	// Sessions tells that clients of the service stay with an endpoint, also while it drains.
+	Sessions bool
 	// AutoTLS is mutual TLS of the mesh to those endpoints that take it, where no policy says what
 	// to do. The metadata of pushed endpoints tells which do (endpoint.Input.TLS). A cluster that
 	// connects to the address which the caller picked calls all in TLS (ConnectsAsCalled).

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -103,6 +104,7 @@ func (b *builder) discover(in OutboundInput, lb *model.LoadBalancer) bool {
 		b.eds()
 		b.weigh(in.LocalityWeights)
 		b.zones(in.Zones)
+		b.sessions(in.Sessions)
 	}
 	b.balance(lb)
 	return true
@@ -140,6 +142,16 @@ func (b *builder) zones(in Zones) {
 	}
 	b.cluster.CommonLbConfig.LocalityConfigSpecifier = &clusterv3.Cluster_CommonLbConfig_ZoneAwareLbConfig_{
 		ZoneAwareLbConfig: config,
+	}
+}
+
+// sessions lets requests that name an endpoint reach one that drains, which get no others.
+func (b *builder) sessions(has bool) {
+	if has {
+		b.cluster.CommonLbConfig.OverrideHostStatus = &corev3.HealthStatusSet{Statuses: []corev3.HealthStatus{
+			corev3.HealthStatus_UNKNOWN, corev3.HealthStatus_HEALTHY, corev3.HealthStatus_DEGRADED,
+			corev3.HealthStatus_DRAINING,
+		}}
 	}
 }
 

@@ -44,6 +44,7 @@ type goldenCommon struct {
 	Headers     model.ProxyHeaders
 	IdleTimeout metav1.Duration
 	HTTP10      bool
+	Sessions    bool
 	Stack       string // a key of translatetest.Stacks
 
 	MeshTLS, TLSDefaults *model.TLSParams
@@ -180,6 +181,7 @@ func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 		Headers:      in.Common.Headers,
 		IdleTimeout:  in.Common.IdleTimeout.Duration,
 		HTTP10:       in.Common.HTTP10,
+		Sessions:     in.Common.Sessions,
 		Stack:        translatetest.Stacks[in.Common.Stack],
 		MeshTLS:      in.Common.MeshTLS,
 		TLSDefaults:  in.Common.TLSDefaults,

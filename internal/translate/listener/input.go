@@ -18,6 +18,8 @@ type Common struct {
 	// IdleTimeout is after how long a connection without requests or bytes is closed; 0 leaves
 	// Envoy's default, an hour.
 	IdleTimeout time.Duration
+	// Sessions has the filter of persistent sessions, which routes configure.
+	Sessions bool
 	// HTTP10 takes HTTP/1.0 requests too, which Envoy answers with 426 otherwise.
 	HTTP10 bool
 	// Stack is what listeners for any address listen on.
