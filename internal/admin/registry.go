@@ -92,7 +92,9 @@ func endpointPages(w *state.Snapshot, cluster string) map[model.Host]map[string]
 }
 
 func healthName(h model.Health) string {
-	return [...]string{model.Healthy: "Healthy", model.Unhealthy: "UnHealthy", model.Draining: "Draining"}[h]
+	return [...]string{
+		model.Healthy: "Healthy", model.Unhealthy: "UnHealthy", model.Draining: "Draining", model.Ending: "Draining",
+	}[h]
 }
 
 // policyPage is an AuthorizationPolicy in force.

@@ -82,7 +82,7 @@ type Options struct {
 // meshDefaults is the configuration of a mesh that sets nothing, with what the settings say of it.
 func (o Options) meshDefaults() model.MeshConfig {
 	mesh := o.Mesh
-	mesh.OwnHostsOnly = o.Config.OwnHostsOnly
+	mesh.OwnHostsOnly, mesh.Sessions = o.Config.OwnHostsOnly, o.Config.Sessions
 	if sampling := o.Config.Sampling; sampling != nil {
 		mesh.Tracing.Sampling = *sampling
 	}
@@ -220,6 +220,9 @@ func New(o Options) *Pipeline {
 // newWriter returns what takes addresses from the configured networks.
 func newWriter(o Options) *state.Writer {
 	w := state.NewWriter()
+	if o.Mesh.Domain != "" { // else it is the zero value
+		w.BeginWith(o.Mesh)
+	}
 	if !o.Config.AutoPrefix4.IsValid() && !o.Config.AutoPrefix6.IsValid() { // not a Config of FromEnv, as in tests
 		return w
 	}

@@ -61,6 +61,27 @@ func TestOnePartAloneChanges(t *testing.T) {
 			gateway,
 			[][]model.Object{calledByTCP(bySource(false)), calledByTCP(bySource(true)), calledByTCP(bySource(false))},
 		},
+		"where connections of a gateway go through a proxy": {
+			gateway,
+			[][]model.Object{
+				calledByTCP(through("a.test", false)), calledByTCP(through("b.test", false)),
+				calledByTCP(through("a.test", false)),
+			},
+		},
+		"how a proxy of a gateway is asked": {
+			gateway,
+			[][]model.Object{
+				calledByTCP(through("a.test", false)), calledByTCP(through("a.test", true)),
+				calledByTCP(through("a.test", false)),
+			},
+		},
+		"a tunnel that cannot be read": {
+			gateway,
+			[][]model.Object{
+				calledByTCP(through("a.test", false)), calledByTCP(model.TrafficPolicy{Tunnel: &model.Tunnel{}}),
+				calledByTCP(model.TrafficPolicy{}),
+			},
+		},
 		"the authorities that a destination is checked by": {
 			gateway,
 			[][]model.Object{calledWith(nil), calledWith(&model.Authorities{
@@ -405,6 +426,10 @@ func lastsFor(d time.Duration) model.TrafficPolicy {
 
 func bySource(yes bool) model.TrafficPolicy {
 	return model.TrafficPolicy{LB: &model.LoadBalancer{Hash: &model.HashPolicy{SourceIP: yes}}}
+}
+
+func through(target string, post bool) model.TrafficPolicy {
+	return model.TrafficPolicy{Tunnel: &model.Tunnel{Host: target, Port: 443, Post: post}}
 }
 
 func calledWith(authorities *model.Authorities) []model.Object {

@@ -57,6 +57,7 @@ type groupKey struct {
 	marks    *model.List[string] // labels whose values divide the endpoints into sites
 	tls      bool                // endpoints say whether they are called in mutual TLS of the mesh
 	tlsOnly  bool                // those alone that are called in mutual TLS of the mesh
+	ending   bool                // also those that are Ending
 }
 
 // groupList has the endpoints of a groupKey by site, at one revision. It never changes.
@@ -124,7 +125,7 @@ func (g *groups) get(s *scope.Scope, svc *model.Service, key groupKey) *groupLis
 
 func (k *groupKey) includes(e model.Endpoint) bool {
 	return e.PortName == k.portName && k.subset.Selects(e.Labels) && k.family.Has(e.Address) &&
-		(e.TLS || !k.tlsOnly)
+		(e.TLS || !k.tlsOnly) && (k.ending || e.Health != model.Ending)
 }
 
 // member returns the encoded endpoint. It is nil if the endpoint must not be encoded, which is

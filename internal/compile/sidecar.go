@@ -212,6 +212,8 @@ func (c *clusterBuilder) add(p model.ServicePort, in cluster.OutboundInput, subs
 	}
 	prefer := b.preference(s, svc, policy.LB, policy.Outlier != nil)
 	in.LocalityWeights = prefer.HasWeights()
+	in.Zones = zonesOf(s, svc, policy.LB)
+	in.Sessions = svc.Session != nil
 	in.AutoTLS = c.autoTLS(p, in, policy)
 	in.Names = b.serverNames(s, svc, in, policy.TLS)
 	in.TLS = tlsLimits(s.Mesh(), policy.TLS, in.AutoTLS)
@@ -238,6 +240,7 @@ func (c *clusterBuilder) add(p model.ServicePort, in cluster.OutboundInput, subs
 		dual:     svc.TwoFamilies && stack == model.DualStack,
 		tls:      in.AutoTLS,
 		tlsOnly:  in.Forwarded,
+		ending:   svc.Session != nil,
 	}
 	assignment := func() assignmentKey {
 		return assignmentKey{cluster: r.Name(), prefer: prefer, list: b.groups.get(s, svc, key)}

@@ -2,6 +2,7 @@ package compile
 
 import (
 	"cmp"
+	"net"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
@@ -156,7 +157,7 @@ func (b *chainBuilder) directChain(svc *model.Service, sni []string) listener.Ch
 		Name: string(svc.Host), SNI: b.domains.List(sni), Targets: b.targets.List([]listener.WeightedTarget{to}),
 	}
 	chain.ForwardPort = b.forwardPort(svc, b.port)
-	return b.withPolicyOf(chain, svc, b.port, "")
+	return b.tunnelled(b.withPolicyOf(chain, svc, b.port, ""), svc, "")
 }
 
 // forwardPort returns the port at which connections go to the host that they name themselves: those
@@ -194,7 +195,7 @@ func (b *chainBuilder) routedChain(name string, destinations []model.Destination
 		return listener.Chain{Name: name, Closed: true}
 	}
 	chain := listener.Chain{Name: name, Targets: b.targets.List(to), ForwardPort: forwardPort}
-	return b.withDestinationPolicy(chain, destinations[0])
+	return b.withDestinationPolicy(chain, destinations)
 }
 
 // clusterOf returns the cluster of a destination. One without a host closes its connections.
@@ -211,13 +212,50 @@ func (b *chainBuilder) clusterOf(d model.Destination) string {
 }
 
 // withDestinationPolicy adds what the first destination's policy says of connections. A chain can
-// follow only one policy.
-func (b *chainBuilder) withDestinationPolicy(chain listener.Chain, d model.Destination) listener.Chain {
-	svc, port := b.resolve(d)
+// follow only one policy. Of several destinations the tunnel is that of the first host, since it
+// holds for all of them.
+func (b *chainBuilder) withDestinationPolicy(chain listener.Chain, destinations []model.Destination) listener.Chain {
+	first := destinations[0]
+	svc, port := b.resolve(first)
 	if svc == nil {
 		return chain
 	}
-	return b.withPolicyOf(chain, svc, port, d.Subset)
+	chain = b.withPolicyOf(chain, svc, port, first.Subset)
+	if len(destinations) > 1 {
+		return b.tunnelled(chain, svc, "")
+	}
+	return b.tunnelled(chain, svc, first.Subset)
+}
+
+// tunnelled sends a chain's connections through a service, or a subset of it, if its rule says that
+// it is a proxy.
+func (b *chainBuilder) tunnelled(chain listener.Chain, svc *model.Service, subset string) listener.Chain {
+	t := tunnelOf(b.scope.DestinationRule(svc), subset)
+	switch {
+	case t == nil:
+	case t.Port == 0:
+		chain.Closed = true
+	default:
+		chain.Tunnel = listener.Tunnel{Target: net.JoinHostPort(t.Host, portText(t.Port)), Post: t.Post}
+	}
+	return chain
+}
+
+// tunnelOf returns the tunnel of a host or of a subset, which takes none over from its host. The
+// rule may be nil.
+func tunnelOf(rule *model.DestinationRule, subset string) *model.Tunnel {
+	if rule == nil {
+		return nil
+	}
+	policy := rule.Policy
+	if subset != "" {
+		own, _ := rule.Subset(subset)
+		policy = own.Policy
+	}
+	if policy == nil {
+		return nil
+	}
+	return policy.Tunnel
 }
 
 // withPolicyOf is withDestinationPolicy for a service's port, or a subset of it.

@@ -90,6 +90,7 @@ func (b unitBuilder) common(s *scope.Scope, side model.WorkloadMode) *listener.C
 			DetectionTimeout: p.config.DetectionTimeout,
 			HTTP10:           settings.HTTP10,
 			UsesRemote:       settings.RemoteAddress,
+			Sessions:         p.config.Sessions,
 			Stack:            settings.Stack,
 			Topology:         key.topology,
 			Headers:          s.Headers(),

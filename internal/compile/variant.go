@@ -6,6 +6,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
+	"github.com/lateen-mesh/lateen/internal/translate/cluster"
 	"github.com/lateen-mesh/lateen/internal/translate/endpoint"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
@@ -77,10 +78,26 @@ func (b unitBuilder) preference(
 	case svc.Distribution == model.PreferHinted:
 		prefer.Hinted = true
 	}
-	if locality != nil && !locality.Off && (ejects || len(locality.Distribute) > 0) {
+	if locality != nil && !locality.Off && (ejects || len(locality.Distribute) > 0 || locality.ZoneAware) {
 		prefer.Locality = locality
 	}
 	return prefer
+}
+
+// zonesOf returns how proxies share a cluster's calls among zones. As in preference, the rule in
+// force comes first, then the service.
+func zonesOf(s *scope.Scope, svc *model.Service, lb *model.LoadBalancer) cluster.Zones {
+	locality := s.Mesh().Locality
+	switch {
+	case lb != nil && lb.Locality != nil:
+		locality = lb.Locality
+	case svc.Distribution == model.PreferZone || svc.Distribution == model.PreferNode:
+		return cluster.Zones{}
+	}
+	if locality == nil || !locality.ZoneAware {
+		return cluster.Zones{}
+	}
+	return cluster.Zones{Set: true, Off: locality.Off, Least: locality.MinClusterSize}
 }
 
 // prefersClose returns the order that a Service's trafficDistribution means, by these labels.

@@ -213,6 +213,7 @@ func factOf(s *scope.Scope, f route.DestinationFact, called uint16) route.Destin
 	if svc == nil {
 		return f
 	}
+	f.Session = svc.Session
 	rule := s.DestinationRule(svc)
 	if rule == nil {
 		return f

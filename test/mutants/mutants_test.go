@@ -59,6 +59,8 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 		"TestAGatewayAloneIsDeployedOtherwise",
 		"TestOnePartOfAClashChanges",
 		"TestOnePartOfAShownServiceChanges",
+		"TestOnePartOfHowZonesShareChanges",
+		"TestOnePartOfSessionsChanges",
 		"TestIncrementalEqualsFromNothing",
 		"TestEqualAssignmentsOfTwoServices",
 		"TestVariedEndpointsChangeBetweenChunks",

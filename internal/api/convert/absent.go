@@ -37,15 +37,13 @@ func absences() []absence {
 	const networking, mesh = "istio.networking.v1alpha3.", "istio.mesh.v1alpha1."
 	const provider = mesh + "MeshConfig.ExtensionProvider"
 	return []absence{
-		{networking + "LoadBalancerSettings", "zone_aware_lb_setting", notYet},
-		{networking + "TrafficPolicy", "tunnel proxy_protocol", notYet},
 		{networking + "OutlierDetection", "consecutive_errors", deadInIstio},
 		{networking + "Port", "target_port", deadInIstio},
 		{networking + "SidecarPort", "target_port", deadInIstio},
 		{networking + "Server", "default_endpoint", deadInIstio},
 		{networking + "WorkloadEntry", "network", oneCluster},
 
-		{mesh + "MeshConfig", "zone_aware_lb_setting service_entry_visibility", notYet},
+		{mesh + "MeshConfig", "service_entry_visibility", notYet},
 		{mesh + "MeshConfig", "hbone_idle_timeout service_scope_configs", noAmbient},
 		{mesh + "MeshConfig", "service_settings", oneCluster},
 		{mesh + "MeshConfig", "config_sources", oneSource},

@@ -28,6 +28,7 @@ func (r *reader) serviceEntry(in *networkingv1.ServiceEntry) []Object {
 	common.Endpoints = r.entryEndpoints(p.dot("endpoints"), spec, common.Ports)
 	common.Selector = r.entrySelector(p.dot("workloadSelector"), spec)
 	common.SubjectAltNames = slices.Clone(spec.GetSubjectAltNames())
+	common.Session = r.serviceSession(in.Labels)
 	var out []Object
 	for i, host := range r.entryHosts(p.dot("hosts"), spec.GetHosts()) {
 		s := common

@@ -127,9 +127,7 @@ func (b *backendReader) rule(
 	}
 	r.ruleTimeouts(p.dot("timeouts"), in, out)
 	r.ruleRetry(p.dot("retry"), in.Retry, out)
-	if in.SessionPersistence != nil {
-		r.warn(p.dot("sessionPersistence"), nil, notYet, "")
-	}
+	out.Session = r.ruleSession(p.dot("sessionPersistence"), in.SessionPersistence)
 	if broken := r.failure(p.start, p.path); broken != "" {
 		b.broken++
 		b.partiallyInvalid(p.path, broken)

@@ -26,29 +26,70 @@ func (r *reader) localityLB(p path, in *networking.LocalityLoadBalancerSetting) 
 	for i, d := range in.GetDistribute() {
 		out.Distribute = append(out.Distribute, r.distribute(p.dot("distribute").at(i), d))
 	}
-	for i, f := range in.GetFailover() {
-		at := p.dot("failover").at(i)
-		r.region(at.dot("from"), f.GetFrom())
-		r.region(at.dot("to"), f.GetTo())
-		if f.GetFrom() == f.GetTo() {
-			r.fail(at.dot("to"), f.GetTo(), "is the region that fails", "another region")
-		}
-		out.Failover = append(out.Failover, model.Failover{From: f.GetFrom(), To: f.GetTo()})
+	out.Failover = failover(r, p.dot("failover"), in.GetFailover())
+	out.FailoverPriority = r.failoverPriority(p.dot("failoverPriority"), in.GetFailoverPriority())
+	if r.failure(start, p) != "" {
+		return nil
 	}
-	for i, text := range in.GetFailoverPriority() {
-		key, value, fixed := strings.Cut(text, "=")
-		if key == "" {
-			r.fail(
-				p.dot("failoverPriority").at(i), text, "is no label",
-				`the name of a label, as "topology.kubernetes.io/zone", or "name=value"`,
-			)
+	return r.pools.localities.Canonical(out)
+}
+
+// zoneAwareLB reads a policy that leaves zones to proxies. A mistake leaves none, as in localityLB.
+func (r *reader) zoneAwareLB(p path, in *networking.ZoneAwareLoadBalancerSetting) *model.LocalityLB {
+	start := r.mark()
+	out := &model.LocalityLB{ZoneAware: true, MinClusterSize: in.GetMinClusterSize().GetValue()}
+	if in.GetMinClusterSize() != nil && out.MinClusterSize == 0 {
+		r.fail(p.dot("minClusterSize"), 0, "is no number of endpoints", "a number from 1")
+	}
+	if in.GetEnabled() != nil && !in.GetEnabled().GetValue() {
+		out.Off = true
+		return r.pools.localities.Canonical(out)
+	}
+	out.Failover = failover(r, p.dot("failover"), in.GetFailover())
+	out.FailoverPriority = r.failoverPriority(p.dot("failoverPriority"), in.GetFailoverPriority())
+	for i, l := range out.FailoverPriority {
+		if _, place := (model.Locality{}).Label(l.Key); place && !l.Fixed {
+			r.fail(p.dot("failoverPriority").at(i), l.Key, "is a label of places, whose order zoneAwareLbSetting gives",
+				"failover for the order of regions")
 		}
-		out.FailoverPriority = append(out.FailoverPriority, model.PriorityLabel{Key: key, Value: value, Fixed: fixed})
 	}
 	if r.failure(start, p) != "" {
 		return nil
 	}
 	return r.pools.localities.Canonical(out)
+}
+
+// regions is a message that says where the calls of a region go.
+type regions interface {
+	GetFrom() string
+	GetTo() string
+}
+
+// failover is one for the messages of both settings.
+func failover[T regions](r *reader, p path, list []T) (out []model.Failover) {
+	for i, f := range list {
+		at := p.at(i)
+		r.region(at.dot("from"), f.GetFrom())
+		r.region(at.dot("to"), f.GetTo())
+		if f.GetFrom() == f.GetTo() {
+			r.fail(at.dot("to"), f.GetTo(), "is the region that fails", "another region")
+		}
+		out = append(out, model.Failover{From: f.GetFrom(), To: f.GetTo()})
+	}
+	return out
+}
+
+func (r *reader) failoverPriority(p path, list []string) (out []model.PriorityLabel) {
+	for i, text := range list {
+		key, value, fixed := strings.Cut(text, "=")
+		if key == "" {
+			r.fail(
+				p.at(i), text, "is no label", `the name of a label, as "topology.kubernetes.io/zone", or "name=value"`,
+			)
+		}
+		out = append(out, model.PriorityLabel{Key: key, Value: value, Fixed: fixed})
+	}
+	return out
 }
 
 func (r *reader) region(p path, name string) {

@@ -181,6 +181,9 @@ func (r *reader) meshOf(p path, in *mesh.MeshConfig, out *model.MeshConfig) {
 	if in.GetLocalityLbSetting() != nil {
 		out.Locality = r.localityLB(p.dot("localityLbSetting"), in.GetLocalityLbSetting())
 	}
+	if zones := in.GetZoneAwareLbSetting(); zones != nil { // it counts, also beside the other one
+		out.Locality = r.zoneAwareLB(p.dot("zoneAwareLbSetting"), zones)
+	}
 	out.Locality = r.pools.localities.Canonical(out.Locality)
 	r.ingressConfig(p, in, &out.Ingress)
 	r.proxyConfig(p.dot("defaultConfig"), in.GetDefaultConfig(), out)

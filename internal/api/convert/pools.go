@@ -14,6 +14,7 @@ type pools struct {
 	connections   *model.Pool[model.ConnectionPool]
 	clusters      *model.Pool[model.ClusterDefaults]
 	settings      *model.Pool[model.ConnectionSettings]
+	sessions      *model.Pool[model.Session]
 	hashes        *model.Pool[model.HashPolicy]
 	serverTLS     *model.Pool[model.ServerTLS]
 	tlsParams     *model.Pool[model.TLSParams]
@@ -38,6 +39,7 @@ func newPools() *pools {
 		connections:   model.NewPool[model.ConnectionPool](),
 		clusters:      model.NewPool[model.ClusterDefaults](),
 		settings:      model.NewPool[model.ConnectionSettings](),
+		sessions:      model.NewPool[model.Session](),
 		hashes:        model.NewPool[model.HashPolicy](),
 		serverTLS:     model.NewPool[model.ServerTLS](),
 		tlsParams:     model.NewPool[model.TLSParams](),

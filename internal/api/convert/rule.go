@@ -21,7 +21,7 @@ func (r *reader) destinationRule(in *networkingv1.DestinationRule) []Object {
 		Meta:     r.meta,
 		Host:     host,
 		Policy:   r.trafficPolicy(p.dot("trafficPolicy"), spec.GetTrafficPolicy()),
-		Subsets:  r.subsets(p.dot("subsets"), spec.GetSubsets()),
+		Subsets:  r.subsets(p, spec),
 		ExportTo: r.exports(p.dot("exportTo"), spec.GetExportTo(), r.mesh.DestinationRuleExport),
 		Selector: selector,
 	}
@@ -35,10 +35,10 @@ func (r *reader) destinationRule(in *networkingv1.DestinationRule) []Object {
 	return []Object{d}
 }
 
-func (r *reader) subsets(p path, list []*networking.Subset) []model.Subset {
+func (r *reader) subsets(p path, rule *networking.DestinationRule) []model.Subset {
 	var out []model.Subset
-	for i, in := range list {
-		at := p.at(i)
+	for i, in := range rule.GetSubsets() {
+		at := p.dot("subsets").at(i)
 		name := in.GetName()
 		if !isSubsetName(name) {
 			r.fail(
@@ -58,6 +58,10 @@ func (r *reader) subsets(p path, list []*networking.Subset) []model.Subset {
 		if labels.IsEmpty() && in.GetTrafficPolicy() == nil {
 			r.warn(at, nil, "has all endpoints of the host and the traffic policy of the host, so it changes nothing",
 				"labels or a trafficPolicy")
+		}
+		if rule.GetTrafficPolicy().GetTunnel() != nil && in.GetTrafficPolicy().GetTunnel() == nil {
+			r.warn(p.dot("trafficPolicy.tunnel"), nil, "does not hold for the subset "+name+", whose connections go "+
+				"to the proxy as they are", "a tunnel of its own in the subset's trafficPolicy")
 		}
 		out = append(out, model.Subset{
 			Name:   name,
@@ -81,8 +85,11 @@ func (r *reader) trafficPolicy(p path, in *networking.TrafficPolicy) *model.Traf
 		Pool:    r.connectionPool(p.dot("connectionPool"), in.GetConnectionPool()),
 		Outlier: r.outlierDetection(p.dot("outlierDetection"), in.GetOutlierDetection()),
 		TLS:     r.clientTLS(p.dot("tls"), in.GetTls()),
-		Budget:  r.retryBudget(p.dot("retryBudget"), in.GetRetryBudget()),
-		Ports:   r.portPolicies(p.dot("portLevelSettings"), in.GetPortLevelSettings()),
+
+		Announces: r.announces(p, in),
+		Tunnel:    r.tunnel(p, in),
+		Budget:    r.retryBudget(p.dot("retryBudget"), in.GetRetryBudget()),
+		Ports:     r.portPolicies(p.dot("portLevelSettings"), in.GetPortLevelSettings()),
 	})
 }
 
@@ -145,9 +152,7 @@ func (r *reader) clientTLS(p path, in *networking.ClientTLSSettings) *model.Clie
 		)
 	}
 	r.clientCredential(p, in, out)
-	if file := in.GetCaCrl(); file != "" {
-		r.fail(p.dot("caCrl"), file, "revocation lists are not supported yet; the destination is closed", "no caCrl")
-	}
+	r.revokedServers(p, in, out)
 	if r.failure(start, p) != "" {
 		return &model.ClientTLS{Mode: model.Unusable}
 	}
@@ -163,6 +168,7 @@ func (r *reader) rejectOtherCertificates(p path, in *networking.ClientTLSSetting
 	for _, f := range []struct{ name, value string }{
 		{"clientCertificate", in.GetClientCertificate()}, {"privateKey", in.GetPrivateKey()},
 		{"caCertificates", in.GetCaCertificates()}, {"credentialName", in.GetCredentialName()},
+		{"caCrl", in.GetCaCrl()},
 	} {
 		if f.value != "" {
 			r.fail(p.dot(f.name), f.value, message, want)
@@ -194,6 +200,22 @@ func (r *reader) clientCredential(p path, in *networking.ClientTLSSettings, out 
 		)
 	case out.CAFile != "" || out.CertFile != "" || out.KeyFile != "":
 		r.fail(at, name, "is set beside paths of files; the destination is closed", "one of them")
+	}
+}
+
+// revokedServers reads the file with certificates that are refused. Beside a Secret it would be
+// another list than the Secret's, and beside insecureSkipVerify nothing is checked by it.
+func (r *reader) revokedServers(p path, in *networking.ClientTLSSettings, out *model.ClientTLS) {
+	at, file := p.dot("caCrl"), in.GetCaCrl()
+	switch {
+	case file == "" || out.Mode == model.IstioMutual: // which has no files at all
+	case out.Credential != "":
+		r.fail(at, file, "is set beside credentialName; the destination is closed", "ca.crl or crl in the Secret")
+	case out.InsecureSkipVerify:
+		r.fail(at, file, "is set beside insecureSkipVerify, by which no certificate is checked; the destination is "+
+			"closed", "one of them")
+	default:
+		out.RevokedFile = file
 	}
 }
 

@@ -30,6 +30,7 @@ func (r *reader) service(in *corev1.Service) []Object {
 		Family:       family(in.Spec.IPFamilies),
 		TwoFamilies:  len(in.Spec.IPFamilies) > 1,
 	}
+	s.Session = r.serviceSession(in.Labels)
 	s.SubjectAltNames = r.serviceIdentities(in.Annotations)
 	_, s.NoPortTranslation = in.Labels[kinds.PortTranslationLabel]
 	s.Selector, _ = r.selector(p.dot("selector"), in.Spec.Selector)

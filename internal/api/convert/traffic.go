@@ -48,6 +48,12 @@ func (r *reader) loadBalancer(p path, in *networking.LoadBalancerSettings) *mode
 		}
 	}
 	out.Locality = r.localityLB(p.dot("localityLbSetting"), in.GetLocalityLbSetting())
+	if zones := in.GetZoneAwareLbSetting(); zones != nil {
+		if in.GetLocalityLbSetting() != nil {
+			r.fail(p.dot("localityLbSetting"), nil, "is set beside zoneAwareLbSetting, which counts", "one of them")
+		}
+		out.Locality = r.zoneAwareLB(p.dot("zoneAwareLbSetting"), zones)
+	}
 	out.Warmup = r.warmup(p, in)
 	if out.Warmup != nil && out.Kind != model.LeastRequest && out.Kind != model.RoundRobin {
 		r.warn(p.dot("warmup"), nil, "has no effect with this algorithm", "LEAST_REQUEST or ROUND_ROBIN")

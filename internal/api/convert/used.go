@@ -104,16 +104,25 @@ func policyFields(message string) (string, bool) {
 	case "Subset":
 		return "name labels traffic_policy", true
 	case "TrafficPolicy":
-		return "load_balancer connection_pool outlier_detection tls port_level_settings retry_budget", true
+		return "load_balancer connection_pool outlier_detection tls port_level_settings retry_budget tunnel " +
+			"proxy_protocol", true
+	case "TrafficPolicy.TunnelSettings":
+		return "protocol target_host target_port", true
+	case "TrafficPolicy.ProxyProtocol":
+		return "version", true
 	case "TrafficPolicy.RetryBudget":
 		return "percent min_retry_concurrency budget_interval", true
 	case "TrafficPolicy.PortTrafficPolicy":
 		return "port load_balancer connection_pool outlier_detection tls", true
 	case "LoadBalancerSettings":
-		return "simple consistent_hash warmup_duration_secs warmup locality_lb_setting", true
+		return "simple consistent_hash warmup_duration_secs warmup locality_lb_setting " +
+			"zone_aware_lb_setting", true
+	case "ZoneAwareLoadBalancerSetting":
+		return "enabled failover failover_priority min_cluster_size", true
 	case "LocalityLoadBalancerSetting":
 		return "distribute failover enabled failover_priority", true
-	case "LocalityLoadBalancerSetting.Distribute", "LocalityLoadBalancerSetting.Failover":
+	case "LocalityLoadBalancerSetting.Distribute", "LocalityLoadBalancerSetting.Failover",
+		"ZoneAwareLoadBalancerSetting.Failover":
 		return "from to", true
 	case "WarmupConfiguration":
 		return "duration minimum_percent aggression", true

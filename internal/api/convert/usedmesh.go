@@ -9,7 +9,7 @@ func meshFields(message string) (string, bool) {
 			"default_virtual_service_export_to default_destination_rule_export_to root_namespace " +
 			"access_log_file access_log_format access_log_encoding default_providers default_config " +
 			"ingress_class ingress_service ingress_controller_mode ingress_selector " +
-			"locality_lb_setting enable_auto_mtls " +
+			"locality_lb_setting zone_aware_lb_setting enable_auto_mtls " +
 			"trust_domain trust_domain_aliases mesh_mTLS tls_defaults " +
 			"extension_providers path_normalization ca_certificates enable_tracing " +
 			"enable_envoy_access_log_service h2_upgrade_policy default_traffic_policy tcp_keepalive " +

@@ -278,8 +278,10 @@ func (r *reader) health(c discoveryv1.EndpointConditions) (h model.Health, known
 	switch {
 	case c.Ready != nil && *c.Ready: // published on purpose, even while it ends
 		return model.Healthy, true
+	case serving && terminating && !r.unready:
+		return model.Ending, r.mesh.Sessions
 	case serving && terminating:
-		return model.Draining, r.unready
+		return model.Draining, true
 	case ready && !terminating:
 		return model.Healthy, true
 	}

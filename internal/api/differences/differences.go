@@ -73,13 +73,6 @@ var rows = []Difference{
 		Want:   "no externalIPs that workloads of the mesh call past the Service's policies",
 	},
 	{
-		Name: "service-persistent-session", Kind: kinds.Service,
-		Fields: of(persistentSession),
-		Istiod: "keeps a client with the endpoint that it began with, while it drains too",
-		Lateen: "does not read it",
-		Want:   "a DestinationRule with loadBalancer.consistentHash.httpCookie",
-	},
-	{
 		Name: "service-topology-mode", Kind: kinds.Service,
 		Fields: of(topologyMode),
 		Istiod: "does not read it",

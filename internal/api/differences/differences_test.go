@@ -32,10 +32,6 @@ func annotated(name, value string) *corev1.Service {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{name: value}}}
 }
 
-func labelled(name, value string) *corev1.Service {
-	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{name: value}}}
-}
-
 func endpoints(r networking.ServiceEntry_Resolution, all ...*networking.WorkloadEntry) *networkingv1.ServiceEntry {
 	e := &networkingv1.ServiceEntry{}
 	e.Spec.Resolution, e.Spec.Endpoints = r, all
@@ -82,10 +78,6 @@ func TestRowsFindWhatDependsOnThem(t *testing.T) {
 				Labels: map[string]string{"security.istio.io/tlsMode": "disabled"},
 			}),
 			"spec.endpoints[1]",
-		},
-		"service-persistent-session": {
-			labelled("istio.io/persistent-session", "a"), labelled("app", "a"),
-			"metadata.labels[istio.io/persistent-session]",
 		},
 		"service-topology-mode": {
 			annotated("service.kubernetes.io/topology-mode", "Auto"),

@@ -18,6 +18,11 @@ type LocalityLB struct {
 	// FailoverPriority are labels, the most important first. Endpoints that agree with the caller
 	// in all of them come first, then those that agree in all but the last, and so on.
 	FailoverPriority []PriorityLabel
+	// ZoneAware is a zoneAwareLbSetting: calls stay in the caller's region, also without outlier
+	// detection, and its proxy shares them among the zones of the region. With Off it shares none.
+	ZoneAware bool
+	// MinClusterSize is how many endpoints the region needs for that; 0 for Envoy's default, 6.
+	MinClusterSize uint32
 }
 
 // Distribute says how the calls of one locality are distributed.

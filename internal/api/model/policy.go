@@ -143,8 +143,33 @@ type TrafficPolicy struct {
 	Pool    *ConnectionPool
 	Outlier *OutlierDetection
 	TLS     *ClientTLS
-	Budget  *RetryBudget // holds for all ports; nil within a PortPolicy
-	Ports   []PortPolicy // sorted by port; nil within a PortPolicy
+	// Announces tells the server who connects. Ports with a policy of their own are called without.
+	Announces ProxyProtocol
+	Tunnel    *Tunnel      // holds for all ports, but not for subsets; nil within a PortPolicy
+	Budget    *RetryBudget // holds for all ports; nil within a PortPolicy
+	Ports     []PortPolicy // sorted by port; nil within a PortPolicy
+}
+
+// ProxyProtocol is the version of the PROXY protocol with which a connection to an endpoint begins
+// (DestinationRule.trafficPolicy.proxyProtocol).
+type ProxyProtocol uint8
+
+// NoProxyProtocol is the default.
+const (
+	NoProxyProtocol ProxyProtocol = iota
+	ProxyProtocolV1
+	ProxyProtocolV2
+	// UnknownProxyProtocol closes the destination: the rule wants one that there is not.
+	UnknownProxyProtocol
+)
+
+// Tunnel sends connections of bytes through a destination, which is a proxy, by requests of HTTP
+// (DestinationRule.trafficPolicy.tunnel). Port 0 is one that cannot be read: connections are
+// closed.
+type Tunnel struct {
+	Host string // that the proxy connects to: a name or an IP
+	Port uint16
+	Post bool // by POST; else by CONNECT
 }
 
 // RetryBudget limits parallel retries by the requests that there are, in place of
@@ -287,6 +312,8 @@ type ClientTLS struct {
 	// certificate to present. If it is empty, files are used.
 	Credential string
 	CAFile     string
+	// RevokedFile has certificates of servers that are refused, of all authorities (CRLs in PEM).
+	RevokedFile string
 	// Authorities are certificates in PEM to verify the server with, in place of a file.
 	Authorities string
 	// Certificate is the Secret with the certificate to present alone; Authorities or the system's

@@ -38,6 +38,8 @@ type HTTPRoute struct {
 	Mirrors []Mirror
 	CORS    *CORS
 	Headers *HeaderOps
+	// Session is that of the rule, in place of its destinations'; nil for theirs.
+	Session *Session
 	// AnswersMissing500 answers 500 in the place of 503 for a destination that does not exist, as
 	// the Gateway API has it.
 	AnswersMissing500 bool

@@ -230,6 +230,8 @@ type MeshConfig struct {
 	// OwnHostsOnly is set if calls go by routes of the caller's namespace, of the root namespace
 	// and of the namespace that has the host alone (LATEEN_ROUTES_FOR_HOSTS_OF_OTHERS=false).
 	OwnHostsOnly bool
+	// Sessions is set if there are persistent sessions (PILOT_ENABLE_PERSISTENT_SESSION_FILTER).
+	Sessions bool
 	// Headers are those that proxies set of themselves (defaultConfig.proxyHeaders).
 	Headers ProxyHeaders
 	// Connections are the settings of connections that come to proxies

@@ -88,6 +88,9 @@ type Service struct {
 	// Endpoints are those written down in a ServiceEntry, for EDS and StrictDNS/LogicalDNS (then
 	// Address is a name).
 	Endpoints []Endpoint
+	// Session keeps clients at an endpoint, where the mesh has such (MeshConfig.Sessions); nil for
+	// none.
+	Session *Session
 	// SubjectAltNames are the names that a ServiceEntry requires in its endpoints' certificates. Of
 	// a Service they are identities that run it beside those of its pods, for TLS of the mesh
 	// alone.
@@ -191,6 +194,8 @@ const (
 	Unhealthy
 	// Draining endpoints finish their requests and get no new ones.
 	Draining
+	// Ending endpoints are Draining ones that only the clients of a Session are to know.
+	Ending
 )
 
 // Endpoint is one address and port of a service port. It is comparable: it is a translation input.

@@ -38,6 +38,9 @@ type Config struct {
 	// OwnHostsOnly is set if VirtualServices route calls to hosts of other namespaces for callers
 	// of their own namespace alone (the opposite of LATEEN_ROUTES_FOR_HOSTS_OF_OTHERS, true).
 	OwnHostsOnly bool
+	// Sessions is set if labels of Services and routes of the Gateway API keep clients at an
+	// endpoint (PILOT_ENABLE_PERSISTENT_SESSION_FILTER, false).
+	Sessions bool
 	// PushThrottle is how many pushes may be under way at a time (PILOT_PUSH_THROTTLE, 0: from the
 	// machine's size).
 	PushThrottle int
@@ -144,6 +147,7 @@ func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 		EDSDebounce:          read(&r, "PILOT_ENABLE_EDS_DEBOUNCE", true, boolean),
 		SendUnhealthy:        read(&r, "PILOT_SEND_UNHEALTHY_ENDPOINTS", false, boolean),
 		OwnHostsOnly:         !read(&r, "LATEEN_ROUTES_FOR_HOSTS_OF_OTHERS", true, boolean),
+		Sessions:             read(&r, "PILOT_ENABLE_PERSISTENT_SESSION_FILTER", false, boolean),
 		PushThrottle:         read(&r, "PILOT_PUSH_THROTTLE", 0, count),
 		MaxRequestsPerSecond: read(&r, "PILOT_MAX_REQUESTS_PER_SECOND", 0, rate),
 		SendTimeout:          read(&r, "PILOT_XDS_SEND_TIMEOUT", 0, duration),

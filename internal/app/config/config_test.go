@@ -48,6 +48,7 @@ func TestVariablesAreRead(t *testing.T) {
 		"PILOT_DEBOUNCE_AFTER":                           "2.5s",
 		"PILOT_DEBOUNCE_MAX":                             "30s",
 		"PILOT_ENABLE_EDS_DEBOUNCE":                      "false",
+		"PILOT_ENABLE_PERSISTENT_SESSION_FILTER":         "true",
 		"LATEEN_DEBOUNCE_MOVES":                          "0s",
 		"PILOT_PUSH_THROTTLE":                            "100",
 		"PILOT_MAX_REQUESTS_PER_SECOND":                  "12.5",
@@ -88,6 +89,7 @@ func TestVariablesAreRead(t *testing.T) {
 	require.Equal(t, Config{
 		DebounceAfter:        2500 * time.Millisecond,
 		DebounceMax:          30 * time.Second,
+		Sessions:             true,
 		PushThrottle:         100,
 		MaxRequestsPerSecond: 12.5,
 		SendTimeout:          5 * time.Second,

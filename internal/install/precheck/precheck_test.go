@@ -49,11 +49,11 @@ metadata: {name: ambient, labels: {istio.io/dataplane-mode: ambient}}
 func TestVerdicts(t *testing.T) {
 	checker, verdict := New("istio-system", &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "istio-system", Name: "istio"},
-		Data: map[string]string{"mesh": "accessLogFile: /dev/stdout\ndisableEnvoyListenerLog: true\n" +
+		Data: map[string]string{"mesh": "accessLogFile: /dev/stdout\nserviceEntryVisibility: {}\n" +
 			"verifyCertificateAtClient: true\n"},
 	})
 	require.Len(t, verdict.Findings, 1)
-	require.Equal(t, "data.mesh.disableEnvoyListenerLog", verdict.Findings[0].Field)
+	require.Equal(t, "data.mesh.serviceEntryVisibility", verdict.Findings[0].Field)
 
 	var got []string
 	for document := range strings.SplitSeq(objects, "---\n") {

@@ -55,6 +55,7 @@ type Snapshot struct {
 	pods       index[servicePod]      // address, host, namespace, entry, endpoint id (podaddress.go)
 	auto       autoAddresses
 
+	defaults     *model.MeshConfig // what holds without a mesh configuration
 	pendingHosts int
 	unreadyHosts int
 	subsets      int
@@ -66,6 +67,7 @@ func emptySnapshot(lookups *atomic.Uint64) *Snapshot {
 	mesh := model.DefaultMesh()
 	s := &Snapshot{
 		Mesh:       &mesh,
+		defaults:   &mesh,
 		hosts:      newIndex[model.Host](lookups),
 		selectors:  newIndex[model.Labels](lookups),
 		workloads:  newBTree(lookups, byName),

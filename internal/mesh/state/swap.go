@@ -61,8 +61,7 @@ func swapSlice(b *batch, old, now *model.EndpointSlice) *model.EndpointSlice {
 
 func (b *batch) swapMesh(now *model.MeshConfig) {
 	if now == nil {
-		mesh := model.DefaultMesh()
-		now = &mesh
+		now = b.next.defaults
 	}
 	if model.Equal(now, b.next.Mesh) {
 		return // one that says what holds without it

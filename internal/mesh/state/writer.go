@@ -42,6 +42,12 @@ func NewCountingWriter() *Writer { return newWriter(&atomic.Uint64{}) }
 // Writer is used.
 func (w *Writer) AllocateFrom(r AutoRange) { w.snapshot.auto.from = r }
 
+// BeginWith sets the mesh configuration that holds where no object says one. It is called before
+// the Writer is used.
+func (w *Writer) BeginWith(mesh model.MeshConfig) {
+	w.snapshot.Mesh, w.snapshot.defaults = &mesh, &mesh
+}
+
 func newWriter(lookups *atomic.Uint64) *Writer {
 	attachments := newAttachments()
 	return &Writer{

@@ -185,6 +185,7 @@ func checkVirtualService(snap *state.Snapshot, v *model.VirtualService) []source
 			}
 			problems = append(problems, at.told(checkDestination(snap, v, d, at))...)
 		}
+		problems = append(problems, place.told(checkSessions(snap, v, r, place.path))...)
 		mirrors := place.ofMirrors()
 		for j, m := range r.Mirrors {
 			at := mirrors.below(fmt.Sprintf(".mirrors[%d].destination", j))

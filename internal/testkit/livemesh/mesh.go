@@ -42,6 +42,8 @@ type Options struct {
 	// Unready has endpoints sent that are not ready, marked as such
 	// (PILOT_SEND_UNHEALTHY_ENDPOINTS).
 	Unready bool
+	// Sessions has persistent sessions (PILOT_ENABLE_PERSISTENT_SESSION_FILTER).
+	Sessions bool
 	// Metrics has proxies keep Istio's standard metrics.
 	Metrics bool
 	// ConnectionAge is the age at which connections of proxies end; 0 means never.
@@ -140,6 +142,7 @@ func (m *Mesh) assemble(o Options) {
 			EDSDebounce:          true,
 			MaxRequestsPerSecond: 1000,
 			SendUnhealthy:        o.Unready,
+			Sessions:             o.Sessions,
 			KeyNetworks:          o.KeyNetworks,
 			KeyRefresh:           o.KeyRefresh,
 		},

@@ -119,6 +119,7 @@ func drawService(t *rapid.T, m model.Meta) *model.Service {
 		Selector: one(t, "selector", labelSets...),
 		Ports:    drawPorts(t),
 	}
+	s.Session = drawSession(t)
 	s.NoPortTranslation = rarely(t, 5, "no port translation")
 	s.NodeLocal, s.Distribution = rarely(t, 5, "node local"), drawDistribution(t)
 	s.Family = one(t, "family", model.AnyFamily, model.IPv4, model.IPv4, model.IPv6)
@@ -155,6 +156,7 @@ func drawEntry(t *rapid.T, m model.Meta) []model.Object {
 		Resolution: one(t, "resolution", model.EDS, model.EDS, model.StrictDNS, model.StrictDNS, model.LogicalDNS,
 			model.Passthrough),
 	}
+	s.Session = drawSession(t)
 	s.Distribution, s.OwnMachine = drawDistribution(t), rarely(t, 5, "own machine")
 	s.SubjectAltNames = one(t, "names in certificates", nil, nil, []string{"spiffe://cluster.local/ns/other/sa/x"},
 		[]string{"a.test", "b.test"})
@@ -426,7 +428,7 @@ func drawSlice(t *rapid.T, m model.Meta) *model.EndpointSlice {
 		s.Hosts = append(s.Hosts, model.SliceHost{
 			Address: a,
 			Pod:     one(t, "pod", append(names, "", "", "")...),
-			Health:  one(t, "health", model.Healthy, model.Healthy, model.Unhealthy, model.Draining),
+			Health:  one(t, "health", model.Healthy, model.Healthy, model.Unhealthy, model.Draining, model.Ending),
 			Zone:    one(t, "zone", "", "z1"),
 			Node:    one(t, "node", "", "", "n1", "n2"),
 			Hints:   one[model.Zones](t, "hints", "", "z1", "z1", "z1,z2", "z2"),
@@ -469,7 +471,7 @@ func drawMesh(t *rapid.T) *model.MeshConfig {
 		return &m // what exportTo defaults to, the conversion alone knows
 	}
 	m.RootNamespace = one(t, "root", "istio-system", "istio-system", "shop")
-	m.OwnHostsOnly = rarely(t, 3, "own hosts only")
+	m.OwnHostsOnly, m.Sessions = rarely(t, 3, "own hosts only"), rapid.Bool().Draw(t, "sessions of the mesh")
 	m.Outbound.RegistryOnly = rapid.Bool().Draw(t, "registry only")
 	m.ProxyHTTPPort = one[uint16](t, "proxy port", 0, 15081)
 	m.ConnectTimeout = one(t, "connect timeout", 10*time.Second, time.Second)

@@ -15,6 +15,7 @@ type pools struct {
 	clusters    *model.Pool[model.ClusterDefaults]
 	settings    *model.Pool[model.ConnectionSettings]
 	hashes      *model.Pool[model.HashPolicy]
+	sessions    *model.Pool[model.Session]
 	serverTLS   *model.Pool[model.ServerTLS]
 	localities  *model.Pool[model.LocalityLB]
 	tokens      *model.Pool[model.TokenRule]
@@ -29,10 +30,10 @@ func newPools() *pools {
 		l4Matches:   model.NewPool[model.L4Match](),
 		retries:     model.NewPool[model.Retries](),
 		policies:    model.NewPool[model.TrafficPolicy](), hashes: model.NewPool[model.HashPolicy](),
-		connections: model.NewPool[model.ConnectionPool](),
-		clusters:    model.NewPool[model.ClusterDefaults](),
-		settings:    model.NewPool[model.ConnectionSettings](),
-		serverTLS:   model.NewPool[model.ServerTLS](), localities: model.NewPool[model.LocalityLB](),
+		connections: model.NewPool[model.ConnectionPool](), sessions: model.NewPool[model.Session](),
+		clusters:  model.NewPool[model.ClusterDefaults](),
+		settings:  model.NewPool[model.ConnectionSettings](),
+		serverTLS: model.NewPool[model.ServerTLS](), localities: model.NewPool[model.LocalityLB](),
 		tokens: model.NewPool[model.TokenRule](),
 	}
 }
@@ -47,6 +48,8 @@ func (p *pools) converted(o model.Object) model.Object {
 		p.routes(&o.VirtualService)
 	case *model.DelegateRoutes:
 		each(o.HTTP, p.httpRoute)
+	case *model.Service:
+		o.Session = p.sessions.Canonical(o.Session)
 	case *model.DestinationRule:
 		o.Policy = p.policy(o.Policy)
 		for i := range o.Subsets {
@@ -92,7 +95,7 @@ func (p *pools) routes(v *model.VirtualService) {
 
 func (p *pools) httpRoute(r *model.HTTPRoute) *model.HTTPRoute {
 	each(r.Matches, p.httpMatches.Canonical)
-	r.Retries = p.retries.Canonical(r.Retries)
+	r.Retries, r.Session = p.retries.Canonical(r.Retries), p.sessions.Canonical(r.Session)
 	return p.httpRoutes.Canonical(r)
 }
 

@@ -139,7 +139,7 @@ func drawHTTPRoute(t *rapid.T) *model.HTTPRoute {
 	case 2:
 		r.Direct = &model.DirectResponse{Status: one[uint32](t, "status", 418, 503)}
 	default:
-		r.Destinations = drawDestinations(t)
+		r.Destinations, r.Session = drawDestinations(t), drawSession(t)
 		if rarely(t, 3, "mirrored") {
 			r.Mirrors = []model.Mirror{{Destination: drawDestinations(t)[0], Percent: 1e6}}
 		}
@@ -205,6 +205,18 @@ func drawPolicy(t *rapid.T) *model.TrafficPolicy {
 		return nil
 	}
 	p := drawPortPolicy(t)
+	p.Announces = one(t, "PROXY protocol", model.NoProxyProtocol, model.NoProxyProtocol, model.NoProxyProtocol,
+		model.ProxyProtocolV1, model.ProxyProtocolV2, model.UnknownProxyProtocol)
+	switch rapid.IntRange(0, 5).Draw(t, "tunnel") {
+	case 0:
+		p.Tunnel = &model.Tunnel{}
+	case 1, 2:
+		p.Tunnel = &model.Tunnel{
+			Host: one(t, "target", "a.test", "b.test"),
+			Port: one[uint16](t, "target port", 443, 444),
+			Post: rapid.Bool().Draw(t, "by POST"),
+		}
+	}
 	if rarely(t, 4, "by port") {
 		p.Ports = []model.PortPolicy{{
 			Port:   80,
@@ -256,12 +268,34 @@ func drawPortPolicy(t *rapid.T) *model.TrafficPolicy {
 	return p
 }
 
+func drawSession(t *rapid.T) *model.Session {
+	switch rapid.IntRange(0, 9).Draw(t, "session") {
+	case 0:
+		return &model.Session{Header: one(t, "session header", "x-session", "x-other")}
+	case 1, 2:
+		return &model.Session{Cookie: one(t, "session cookie", "a", "b"), Path: one(t, "session path", "/", "/a")}
+	}
+	return nil
+}
+
 // drawLocalityLB is one of those that the conversion gives.
 func drawLocalityLB(t *rapid.T) *model.LocalityLB {
 	lb := &model.LocalityLB{}
-	switch rapid.IntRange(0, 5).Draw(t, "locality") {
+	switch rapid.IntRange(0, 7).Draw(t, "locality") {
 	case 0:
 		lb.Off = true
+	case 6, 7:
+		lb.ZoneAware, lb.Off = true, rarely(t, 4, "zones off")
+		lb.MinClusterSize = one[uint32](t, "least", 0, 2, 3)
+		if lb.Off {
+			return lb
+		}
+		if rarely(t, 2, "other regions") {
+			lb.Failover = []model.Failover{{From: one(t, "region", "r1", "r2"), To: one(t, "to region", "r2", "r3")}}
+		}
+		if rarely(t, 3, "labels") {
+			lb.FailoverPriority = []model.PriorityLabel{{Key: one(t, "label", "version", model.HostnameLabel)}}
+		}
 	case 1, 5:
 		lb.Distribute = []model.Distribute{{
 			From: one(t, "from", model.LocalityPattern{Region: "*"}, model.LocalityPattern{Region: "r1"},

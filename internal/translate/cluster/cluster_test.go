@@ -1,13 +1,16 @@
 package cluster_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	dfpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dynamic_forward_proxy/v3"
+	proxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/proxy_protocol/v3"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -46,19 +49,29 @@ func TestEffectiveMergesPolicySubsetAndPort(t *testing.T) {
 		got := cluster.Effective(policy, subset, nil, port)
 		require.Empty(rt, got.Ports)
 
-		base := policy
+		base, announces := policy, announced(policy)
 		if own := ownOf(policy, port); own != nil {
-			base = own
+			base, announces = own, model.NoProxyProtocol
 		}
 		if own := ownOf(subset, port); own != nil {
-			require.Equal(rt, *own, got, "the subset's settings for the port are all that counts")
+			want := *own
+			want.Announces = announces
+			require.Equal(rt, want, got, "the subset's settings for the port are all else that counts")
 			return
 		}
+		require.Equal(rt, cmp.Or(announced(subset), announces), got.Announces)
 		require.Same(rt, lastWord(lb(base), lb(subset)), got.LB)
 		require.Same(rt, lastWord(pool(base), pool(subset)), got.Pool)
 		require.Same(rt, lastWord(outlier(base), outlier(subset)), got.Outlier)
 		require.Same(rt, lastWord(tls(base), tls(subset)), got.TLS)
 	})
+}
+
+func announced(p *model.TrafficPolicy) model.ProxyProtocol {
+	if p == nil {
+		return model.NoProxyProtocol
+	}
+	return p.Announces
 }
 
 func ownOf(p *model.TrafficPolicy, port uint16) *model.TrafficPolicy {
@@ -113,7 +126,9 @@ func TestTLSNeverFailsOpen(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		in := drawOutbound(rt)
 		c := cluster.Outbound(in)
-		want := cluster.Effective(in.Policy, in.SubsetPolicy, in.Backend, in.Port).TLS
+		effective := cluster.Effective(in.Policy, in.SubsetPolicy, in.Backend, in.Port)
+		want := effective.TLS
+		c.TransportSocket = within(rt, c.GetTransportSocket(), effective.Announces)
 		switch {
 		case want == nil:
 			require.True(rt, in.AutoTLS || c.GetTransportSocket() == nil && len(c.GetTransportSocketMatches()) == 0)
@@ -130,6 +145,21 @@ func TestTLSNeverFailsOpen(t *testing.T) {
 		}
 		require.Empty(rt, c.GetTransportSocketMatches(), "the rule has the say")
 	})
+}
+
+// within returns what the PROXY protocol stands before; nil for plaintext.
+func within(
+	t require.TestingT, socket *corev3.TransportSocket, announces model.ProxyProtocol,
+) *corev3.TransportSocket {
+	if announces == model.NoProxyProtocol || socket == nil {
+		return socket
+	}
+	outer := &proxyv3.ProxyProtocolUpstreamTransport{}
+	require.NoError(t, socket.GetTypedConfig().UnmarshalTo(outer))
+	if outer.GetTransportSocket().GetName() == "envoy.transport_sockets.raw_buffer" {
+		return nil
+	}
+	return outer.GetTransportSocket()
 }
 
 func isClosed(c *clusterv3.Cluster) bool {

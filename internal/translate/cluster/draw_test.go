@@ -26,7 +26,12 @@ func drawOutbound(t *rapid.T) cluster.OutboundInput {
 		ForwardProxy: rapid.Bool().Draw(t, "forward proxy"),
 		External:     rapid.Bool().Draw(t, "external"),
 		Gateway:      rapid.Bool().Draw(t, "gateway"),
-		AutoTLS:      rapid.Bool().Draw(t, "auto TLS"),
+		Zones: cluster.Zones{
+			Set: rapid.Bool().Draw(t, "zones"), Off: rapid.Bool().Draw(t, "zones off"),
+			Least: rapid.Uint32Range(0, 9).Draw(t, "least"),
+		},
+		Sessions: rapid.Bool().Draw(t, "sessions"),
+		AutoTLS:  rapid.Bool().Draw(t, "auto TLS"),
 		Names: model.NewInterner[string]().List(rapid.SliceOfN(rapid.SampledFrom([]string{
 			"a.example.com", "spiffe://a/b",
 		}), 0, 2).Draw(t, "names")),
@@ -66,6 +71,9 @@ func drawEndpoint(t *rapid.T) model.Endpoint {
 
 func drawPolicy(t *rapid.T) model.TrafficPolicy {
 	p := drawBlocks(t)
+	p.Announces = rapid.SampledFrom([]model.ProxyProtocol{
+		model.NoProxyProtocol, model.ProxyProtocolV1, model.ProxyProtocolV2, model.UnknownProxyProtocol,
+	}).Draw(t, "PROXY protocol")
 	for port := range rapid.Uint16Range(0, 3).Draw(t, "ports") {
 		own := drawBlocks(t)
 		p.Ports = append(p.Ports, model.PortPolicy{Port: port + 1, Policy: &own})
@@ -149,10 +157,12 @@ func drawTLS(t *rapid.T) model.ClientTLS {
 		Mode: rapid.SampledFrom([]model.TLSMode{
 			model.Disable, model.Simple, model.Mutual, model.Unusable,
 		}).Draw(t, "mode"),
-		SNI:      rapid.SampledFrom([]string{"", "sni.example.com"}).Draw(t, "sni"),
-		CAFile:   named(file.Draw(t, "ca"), "ca.pem"),
-		CertFile: named(file.Draw(t, "cert"), "cert.pem"),
-		KeyFile:  named(file.Draw(t, "key"), "key.pem"),
+		SNI:    rapid.SampledFrom([]string{"", "sni.example.com"}).Draw(t, "sni"),
+		CAFile: named(file.Draw(t, "ca"), "ca.pem"),
+
+		RevokedFile: named(file.Draw(t, "crl"), "crl.pem"),
+		CertFile:    named(file.Draw(t, "cert"), "cert.pem"),
+		KeyFile:     named(file.Draw(t, "key"), "key.pem"),
 		SubjectAltNames: rapid.SliceOfN(rapid.SampledFrom([]string{
 			"a.example.com", "10.0.0.1", "spiffe://a/b",
 		}), 0, 2).Draw(t, "names"),

@@ -10,6 +10,9 @@ import "github.com/lateen-mesh/lateen/internal/api/model"
 //     Istio's defaults, it is not inherited (DestinationRule.trafficPolicy.portLevelSettings).
 //   - A subset's policy replaces the destination's field by field, except that its own settings for
 //     the port replace all of it.
+//   - The PROXY protocol is no setting of a port. The destination's does not hold at ports with
+//     settings of their own, unless the subset says it again.
+//   - A tunnel is none of the cluster's, and not in the result: it is for those who connect.
 //   - The TLS that the Service's owner demands (BackendTLSPolicy) holds where neither of them says
 //     anything of TLS, as in Istio. backend is nil for none.
 func Effective(policy, subset, backend *model.TrafficPolicy, port uint16) model.TrafficPolicy {
@@ -28,8 +31,11 @@ func clientPolicy(policy, subset *model.TrafficPolicy, port uint16) model.Traffi
 	if over.Budget != nil {
 		merged.Budget = over.Budget
 	}
-	if whole {
-		over.Budget = merged.Budget // settings for a port have none
+	if over.Announces != model.NoProxyProtocol {
+		merged.Announces = over.Announces
+	}
+	if whole { // settings for a port have none of these
+		over.Budget, over.Announces = merged.Budget, merged.Announces
 		return over
 	}
 	if over.LB != nil {
@@ -61,5 +67,12 @@ func forPort(p *model.TrafficPolicy, port uint16) (model.TrafficPolicy, bool) {
 			break
 		}
 	}
-	return model.TrafficPolicy{LB: p.LB, Pool: p.Pool, Outlier: p.Outlier, TLS: p.TLS, Budget: budget}, whole
+	return model.TrafficPolicy{
+		LB:        p.LB,
+		Pool:      p.Pool,
+		Outlier:   p.Outlier,
+		TLS:       p.TLS,
+		Announces: p.Announces,
+		Budget:    budget,
+	}, whole
 }

@@ -30,6 +30,8 @@ type header struct {
 	Subset                string
 	Gateway, ForwardProxy bool
 	LocalityWeights       bool
+	Zones                 cluster.Zones
+	Sessions              bool
 	KeepsCase             bool
 	Forwarded, AutoTLS    bool
 	Exchange              bool
@@ -133,6 +135,8 @@ func (h *header) outbound(t *testing.T, manifests string) cluster.OutboundInput 
 		Gateway:         h.Gateway,
 		ForwardProxy:    h.ForwardProxy,
 		LocalityWeights: h.LocalityWeights,
+		Zones:           h.Zones,
+		Sessions:        h.Sessions,
 		KeepsCase:       h.KeepsCase,
 		UpgradeHTTP2:    h.UpgradeHTTP2,
 		Defaults:        h.Defaults,

@@ -49,6 +49,10 @@ type OutboundInput struct {
 	// LocalityWeights tells that the localities of pushed endpoints have weights, by which calls
 	// are shared out.
 	LocalityWeights bool
+	// Zones is for pushed endpoints too, in place of weights.
+	Zones Zones
+	// Sessions tells that clients of the service stay with an endpoint, also while it drains.
+	Sessions bool
 	// AutoTLS is mutual TLS of the mesh to those endpoints that take it, where no policy says what
 	// to do. The metadata of pushed endpoints tells which do (endpoint.Input.TLS). A cluster that
 	// connects to the address which the caller picked calls all in TLS (ConnectsAsCalled).
@@ -77,6 +81,13 @@ type OutboundInput struct {
 	DNSRefresh time.Duration
 	// KeepsCase writes the names of headers in HTTP/1 as they came.
 	KeepsCase bool
+}
+
+// Zones says how proxies share calls among the zones of their region, if they know what there is of
+// their own workload (Envoy's local_cluster_name). The zero value leaves it to Envoy's defaults.
+type Zones struct {
+	Set, Off bool   // Off, with Set: not at all
+	Least    uint32 // endpoints that this needs; 0 for Envoy's default
 }
 
 // InboundInput is the cluster of one of the workload's own ports, "inbound|<port>||".

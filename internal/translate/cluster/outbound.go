@@ -2,6 +2,9 @@ package cluster
 
 import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
@@ -27,7 +30,7 @@ func Outbound(in OutboundInput) *clusterv3.Cluster {
 	b.statName(in.StatName)
 	b.cluster.Metadata = metadata(in)
 	b.cluster.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{}
-	if !usable(policy.TLS, in.Secured) {
+	if !usable(policy.TLS, in.Secured) || policy.Announces == model.UnknownProxyProtocol && !in.Forwarded {
 		return b.closed()
 	}
 	b.protocol(in.spoken(), upgraded(policy.Pool, in.UpgradeHTTP2))
@@ -41,6 +44,9 @@ func Outbound(in OutboundInput) *clusterv3.Cluster {
 	b.tls(demanding(policy.TLS, in.Names), ServerName(in.Port, in.Subset, in.Host))
 	if in.AutoTLS && policy.TLS == nil {
 		b.autoTLS(in.Names, ServerName(in.Port, in.Subset, in.Host), in.ConnectsAsCalled(policy.LB))
+	}
+	if !in.Forwarded { // whose bytes are those of another proxy, with its TLS
+		b.announce(policy.Announces)
 	}
 	return b.build()
 }
@@ -98,6 +104,8 @@ func (b *builder) discover(in OutboundInput, lb *model.LoadBalancer) bool {
 	default:
 		b.eds()
 		b.weigh(in.LocalityWeights)
+		b.zones(in.Zones)
+		b.sessions(in.Sessions)
 	}
 	b.balance(lb)
 	return true
@@ -118,6 +126,33 @@ func (b *builder) weigh(localities bool) {
 		b.cluster.CommonLbConfig.LocalityConfigSpecifier = &clusterv3.Cluster_CommonLbConfig_LocalityWeightedLbConfig_{
 			LocalityWeightedLbConfig: &clusterv3.Cluster_CommonLbConfig_LocalityWeightedLbConfig{},
 		}
+	}
+}
+
+// zones says how calls are shared among the zones of a region.
+func (b *builder) zones(in Zones) {
+	if !in.Set {
+		return
+	}
+	config := &clusterv3.Cluster_CommonLbConfig_ZoneAwareLbConfig{}
+	if in.Off {
+		config.RoutingEnabled = &typev3.Percent{}
+	}
+	if in.Least > 0 {
+		config.MinClusterSize = wrapperspb.UInt64(uint64(in.Least))
+	}
+	b.cluster.CommonLbConfig.LocalityConfigSpecifier = &clusterv3.Cluster_CommonLbConfig_ZoneAwareLbConfig_{
+		ZoneAwareLbConfig: config,
+	}
+}
+
+// sessions lets requests that name an endpoint reach one that drains, which get no others.
+func (b *builder) sessions(has bool) {
+	if has {
+		b.cluster.CommonLbConfig.OverrideHostStatus = &corev3.HealthStatusSet{Statuses: []corev3.HealthStatus{
+			corev3.HealthStatus_UNKNOWN, corev3.HealthStatus_HEALTHY, corev3.HealthStatus_DEGRADED,
+			corev3.HealthStatus_DRAINING,
+		}}
 	}
 }
 

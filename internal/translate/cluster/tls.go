@@ -7,6 +7,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
@@ -149,9 +150,12 @@ func (b *builder) tlsParams() *tlsv3.TlsParameters {
 }
 
 func (b *builder) secure(c *tlsv3.UpstreamTlsContext) {
-	b.cluster.TransportSocket = &corev3.TransportSocket{
-		Name:       "envoy.transport_sockets.tls",
-		ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: pb.Any(c)},
+	b.cluster.TransportSocket = transport("envoy.transport_sockets.tls", c)
+}
+
+func transport(name string, config proto.Message) *corev3.TransportSocket {
+	return &corev3.TransportSocket{
+		Name: name, ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: pb.Any(config)},
 	}
 }
 
@@ -191,6 +195,9 @@ func validation(t *model.ClientTLS) *tlsv3.CertificateValidationContext {
 		authorities = pb.InlineText(t.Authorities)
 	}
 	v := &tlsv3.CertificateValidationContext{TrustedCa: authorities}
+	if t.RevokedFile != "" {
+		v.Crl = pb.File(t.RevokedFile)
+	}
 	v.MatchTypedSubjectAltNames = pb.AnyName(t.SubjectAltNames)
 	return v
 }

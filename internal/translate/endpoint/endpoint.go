@@ -92,7 +92,7 @@ func gate(address string, port uint16) (string, error) {
 // health says whether the endpoint gets requests. One that drains keeps those it has.
 func health(h model.Health) corev3.HealthStatus {
 	switch h {
-	case model.Draining:
+	case model.Draining, model.Ending:
 		return corev3.HealthStatus_DRAINING
 	case model.Unhealthy:
 		return corev3.HealthStatus_UNHEALTHY

@@ -62,7 +62,10 @@ func keysOf(lb *model.LocalityLB) []string {
 			keys = append(keys, l.Key)
 		}
 	}
-	if len(lb.FailoverPriority) == 0 || len(lb.Failover) > 0 {
+	switch {
+	case lb.ZoneAware:
+		keys = append(keys, model.RegionLabel)
+	case len(lb.FailoverPriority) == 0 || len(lb.Failover) > 0:
 		keys = append(keys, model.RegionLabel, model.ZoneLabel, model.SubzoneLabel)
 	}
 	return keys
@@ -193,8 +196,8 @@ func rank(lb *model.LocalityLB, sites []Site, near model.Labels, shares []Share)
 		if len(lb.FailoverPriority) > 0 {
 			raw[i] = labelRank(lb.FailoverPriority, s, near)
 		}
-		if len(lb.FailoverPriority) == 0 || len(lb.Failover) > 0 {
-			raw[i] = raw[i]*placeRanks + placeRank(lb.Failover, s.Locality, from)
+		if lb.ZoneAware || len(lb.FailoverPriority) == 0 || len(lb.Failover) > 0 {
+			raw[i] = raw[i]*placeRanks + placeRank(lb, s.Locality, from)
 		}
 	}
 	var known []int
@@ -230,17 +233,18 @@ func labelRank(labels []model.PriorityLabel, s Site, near model.Labels) int {
 const placeRanks = 5
 
 // placeRank is 0 for the caller's own subzone, 1 for its zone, 2 for its region and 3 for others.
-// It is 4 for regions to which calls of the caller's region do not fail over.
-func placeRank(failover []model.Failover, at, from model.Locality) int {
+// It is 4 for regions to which calls of the caller's region do not fail over. Where zones are left
+// to proxies, it is 0 for all of the caller's region.
+func placeRank(lb *model.LocalityLB, at, from model.Locality) int {
 	switch {
-	case at == from:
+	case at == from || lb.ZoneAware && at.Region == from.Region:
 		return 0
 	case at.Region == from.Region && at.Zone == from.Zone:
 		return 1
 	case at.Region == from.Region:
 		return 2
 	}
-	for _, f := range failover {
+	for _, f := range lb.Failover {
 		if f.From != from.Region {
 			continue
 		}

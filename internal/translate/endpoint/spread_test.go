@@ -112,6 +112,24 @@ func TestSpreadGivesPrioritiesAndWeights(t *testing.T) {
 				siteAt("eu/1", model.HostnameLabel, "n1", model.HintsMark, "2"),
 			}, nearby("eu/1", model.HostnameLabel, "n1"), "0 0",
 		},
+		"regions, whose zones are left to the proxy": {
+			endpoint.Preference{Locality: &model.LocalityLB{ZoneAware: true}}, places, nearby("eu/2/a"), "0 0 0 1 1",
+		},
+		"regions, one of which fails over": {
+			endpoint.Preference{Locality: &model.LocalityLB{
+				ZoneAware: true, Failover: []model.Failover{{From: "eu", To: "us"}},
+			}}, places, nearby("eu/2/a"), "0 0 0 1 2",
+		},
+		"regions, another of which fails over": {
+			endpoint.Preference{Locality: &model.LocalityLB{
+				ZoneAware: true, Failover: []model.Failover{{From: "ap", To: "us"}},
+			}}, places, nearby("eu/2/a"), "0 0 0 1 1",
+		},
+		"labels, and then regions": {
+			endpoint.Preference{Locality: &model.LocalityLB{
+				ZoneAware: true, FailoverPriority: []model.PriorityLabel{{Key: "v"}},
+			}}, append(slices.Clone(versions), siteAt("us/1/a", "v", "1")), nearby("eu/1/a", "v", "1"), "0 0 2 1",
+		},
 		"shared out": {
 			endpoint.Preference{Locality: &model.LocalityLB{Distribute: []model.Distribute{{
 				From: pattern("eu/*"), To: []model.LocalityShare{

@@ -45,6 +45,7 @@ type goldenCommon struct {
 	IdleTimeout metav1.Duration
 	HTTP10      bool
 	UsesRemote  bool
+	Sessions    bool
 
 	DetectionTimeout metav1.Duration
 	NoListenerLog    bool
@@ -128,6 +129,7 @@ type goldenChain struct {
 	Closed, HashSource       bool
 	OfMesh, Bytes            bool
 	ForwardPort              uint16
+	Tunnel                   listener.Tunnel
 	IdleTimeout, MaxDuration metav1.Duration
 }
 
@@ -190,6 +192,7 @@ func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 		IdleTimeout:  in.Common.IdleTimeout.Duration,
 		HTTP10:       in.Common.HTTP10,
 		UsesRemote:   in.Common.UsesRemote,
+		Sessions:     in.Common.Sessions,
 		Stack:        translatetest.Stacks[in.Common.Stack],
 		MeshTLS:      in.Common.MeshTLS,
 		TLSDefaults:  in.Common.TLSDefaults,
@@ -271,6 +274,7 @@ func (c *goldenChain) chain() listener.Chain {
 		Bytes:       c.Bytes,
 		HashSource:  c.HashSource,
 		ForwardPort: c.ForwardPort,
+		Tunnel:      c.Tunnel,
 		Targets:     model.NewInterner[listener.WeightedTarget]().List(c.Targets),
 		StatName:    c.StatName,
 		IdleTimeout: c.IdleTimeout.Duration,

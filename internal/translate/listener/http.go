@@ -9,6 +9,7 @@ import (
 	dfpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/dynamic_forward_proxy/v3"
 	faultv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
 	grpcwebv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_web/v3"
+	sessionv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/stateful_session/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -157,6 +158,9 @@ func (c builder) routeFilters() []*hcmv3.HttpFilter {
 	filters := []*hcmv3.HttpFilter{
 		httpFilter("envoy.filters.http.fault", &faultv3.HTTPFault{}),
 		httpFilter("envoy.filters.http.cors", &corsv3.Cors{}),
+	}
+	if c.Sessions {
+		filters = append(filters, httpFilter(pb.SessionFilter, &sessionv3.StatefulSession{}))
 	}
 	for _, f := range filters {
 		f.Disabled = !c.ofGateway

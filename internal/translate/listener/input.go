@@ -25,6 +25,8 @@ type Common struct {
 	NoListenerLog bool
 	// Connections are the settings of connections that come to the proxy; nil for none.
 	Connections *model.ConnectionSettings
+	// Sessions has the filter of persistent sessions, which routes configure.
+	Sessions bool
 	// HTTP10 takes HTTP/1.0 requests too, which Envoy answers with 426 otherwise.
 	HTTP10 bool
 	// UsesRemote makes outbound listeners take the address of the workload's connection for the
@@ -123,6 +125,14 @@ type Chain struct {
 	Bytes bool
 	// HashSource keeps a client at one endpoint: the destination's consistent hash is by source IP.
 	HashSource bool
+	// Tunnel sends connections through the target, a proxy, by requests of HTTP; "" for none.
+	Tunnel Tunnel
+}
+
+// Tunnel is where a proxy is to connect to, and by which method it is asked.
+type Tunnel struct {
+	Target string // host:port
+	Post   bool
 }
 
 // WeightedTarget is a cluster with its share of the connections. One of weight 0 gets none, unless

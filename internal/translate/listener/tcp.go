@@ -138,6 +138,9 @@ func (c *Chain) proxy(listener string, common builder) *tcpv3.TcpProxy {
 		p.IdleTimeout = pb.Duration(max(c.IdleTimeout, 0)) // Envoy takes 0 for never
 	}
 	p.MaxDownstreamConnectionDuration = pb.OptionalDuration(max(c.MaxDuration, 0))
+	if c.Tunnel.Target != "" {
+		p.TunnelingConfig = &tcpv3.TcpProxy_TunnelingConfig{Hostname: c.Tunnel.Target, UsePost: c.Tunnel.Post}
+	}
 	if c.HashSource {
 		p.HashPolicy = []*typev3.HashPolicy{{PolicySpecifier: &typev3.HashPolicy_SourceIp_{
 			SourceIp: &typev3.HashPolicy_SourceIp{},

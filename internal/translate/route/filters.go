@@ -69,9 +69,9 @@ func retryOn(conditions string, statusCodes []uint32) string {
 }
 
 // filterConfig is what a route has HTTP filters do; the listener has the filters.
-func filterConfig(in *model.HTTPRoute) map[string]*anypb.Any {
+func filterConfig(in *model.HTTPRoute, session *model.Session) map[string]*anypb.Any {
 	fault, cors := faultOf(in.Fault), corsOf(in.CORS)
-	if fault == nil && cors == nil {
+	if fault == nil && cors == nil && session == nil {
 		return nil
 	}
 	out := map[string]*anypb.Any{}
@@ -80,6 +80,9 @@ func filterConfig(in *model.HTTPRoute) map[string]*anypb.Any {
 	}
 	if cors != nil {
 		out["envoy.filters.http.cors"] = pb.Any(cors)
+	}
+	if session != nil {
+		out[pb.SessionFilter] = pb.Any(sessionOf(session))
 	}
 	return out
 }

@@ -84,6 +84,12 @@ type caseHeader struct {
 
 			Attributes []model.CookieAttribute `yaml:"attributes"`
 		} `yaml:"hash"`
+		Session *struct {
+			Cookie string        `yaml:"cookie"`
+			Path   string        `yaml:"path"`
+			TTL    time.Duration `yaml:"ttl"`
+			Header string        `yaml:"header"`
+		} `yaml:"session"`
 	} `yaml:"facts"`
 }
 
@@ -168,6 +174,9 @@ func (h caseHeader) facts() *model.List[route.DestinationFact] {
 			if f.Hash.CookieTTL != nil {
 				fact.Hash.CookieTTL, fact.Hash.CookieTTLSet = *f.Hash.CookieTTL, true
 			}
+		}
+		if s := f.Session; s != nil {
+			fact.Session = &model.Session{Cookie: s.Cookie, Path: s.Path, TTL: s.TTL, Header: s.Header}
 		}
 		facts = append(facts, fact)
 	}

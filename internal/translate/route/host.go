@@ -143,8 +143,9 @@ func (t translator) defaultRoute() *routev3.Route {
 	action.RetryPolicy = retryPolicy(t.in.Retries, fact.Hash != nil)
 	setTimeout(action, 0)
 	return &routev3.Route{
-		Name:   defaultRoute,
-		Match:  matchAll(),
-		Action: &routev3.Route_Route{Route: action},
+		Name:                 defaultRoute,
+		Match:                matchAll(),
+		Action:               &routev3.Route_Route{Route: action},
+		TypedPerFilterConfig: filterConfig(&model.HTTPRoute{}, fact.Session),
 	}
 }

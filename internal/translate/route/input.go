@@ -69,6 +69,8 @@ type DestinationFact struct {
 	ServedBy model.Host
 	// Hash is the hash policy of the destination's load balancer, canonical; nil unless it hashes.
 	Hash *model.HashPolicy
+	// Session is that of the destination's service, canonical; nil for none.
+	Session *model.Session
 }
 
 // FallbackInput is the virtual host "*" of a sidecar's route table.

@@ -44,7 +44,7 @@ func (t translator) route(ref RouteRef) *routev3.Route {
 	}
 	out.RequestHeadersToAdd, out.RequestHeadersToRemove = headers.requestAdd, headers.requestRemove
 	out.ResponseHeadersToAdd, out.ResponseHeadersToRemove = headers.responseAdd, headers.responseRemove
-	out.TypedPerFilterConfig = filterConfig(in)
+	out.TypedPerFilterConfig = filterConfig(in, t.session(in))
 	return out
 }
 

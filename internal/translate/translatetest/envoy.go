@@ -67,7 +67,7 @@ func Runnable(t *testing.T) func(text string) string {
 	).Replace
 }
 
-// certificates writes ca.pem, cert.pem and key.pem.
+// certificates writes ca.pem, cert.pem, key.pem, and crl.pem, which revokes none.
 func certificates(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -75,8 +75,15 @@ func certificates(t *testing.T) string {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, IsCA: true, BasicConstraintsValid: true,
 		NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<33, 0),
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign | x509.KeyUsageCRLSign, SubjectKeyId: []byte{1},
 	}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	issuer, err := x509.ParseCertificate(cert)
+	require.NoError(t, err)
+	revoked, err := x509.CreateRevocationList(rand.Reader, &x509.RevocationList{
+		Number: big.NewInt(1), ThisUpdate: time.Unix(0, 0), NextUpdate: time.Unix(1<<33, 0),
+	}, issuer, key)
 	require.NoError(t, err)
 	der, err := x509.MarshalECPrivateKey(key)
 	require.NoError(t, err)
@@ -85,6 +92,7 @@ func certificates(t *testing.T) string {
 		"ca.pem":   {Type: "CERTIFICATE", Bytes: cert},
 		"cert.pem": {Type: "CERTIFICATE", Bytes: cert},
 		"key.pem":  {Type: "EC PRIVATE KEY", Bytes: der},
+		"crl.pem":  {Type: "X509 CRL", Bytes: revoked},
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, file), pem.EncodeToMemory(block), 0o600))
 	}

@@ -34,6 +34,19 @@ func TestLocalityDecidesWhereRequestsGo(t *testing.T) {
 			requireReached(t, m, "client-v1", "v3")
 			requireReached(t, m, "client-v3", "v1", "v2", "v3")
 		})
+	m.Run("zones of a region are left to proxies", rule("web",
+		"host: web\ntrafficPolicy: {loadBalancer: {zoneAwareLbSetting: {minClusterSize: 1}}}\n"),
+		func(t *testing.T, m *livemesh.Mesh) {
+			m.RequireNoProblems()
+			requireReached(t, m, "client-v1", "v1", "v2")
+			requireReached(t, m, "client-v4", "v1", "v2")
+			requireReached(t, m, "client-v3", "v3")
+		})
+	m.Run("zones count for nothing", rule("web",
+		"host: web\ntrafficPolicy: {loadBalancer: {zoneAwareLbSetting: {enabled: false}}}\n"),
+		func(t *testing.T, m *livemesh.Mesh) {
+			requireReached(t, m, "client-v1", "v1", "v2", "v3")
+		})
 	for _, c := range []struct {
 		field  string
 		v1, v4 []string

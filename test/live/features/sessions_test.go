@@ -1,0 +1,89 @@
+package features
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
+)
+
+// TestClientsStayWithAnEndpoint is persistent sessions: by labels of a Service, with a cookie and
+// with a header, for sidecars and gateways, and by a rule of the Gateway API. They last while other
+// endpoints come.
+func TestClientsStayWithAnEndpoint(t *testing.T) {
+	service := func(label string) string {
+		return livemesh.File("web.yaml", strings.Replace(livemesh.Service("web", "http:80:8080"), "metadata: {",
+			"metadata: {labels: {"+label+"}, ", 1))
+	}
+	m := livemesh.StartWith(t, livemesh.Options{Sessions: true}, livemesh.File("base.yaml",
+		livemesh.NewEcho("client", "v1"), livemesh.GatewayPod(8080, 8081),
+		livemesh.Object("Gateway in", `
+selector: {istio: ingress}
+servers:
+- port: {number: 8080, name: http, protocol: HTTP}
+  hosts: ["*"]
+`),
+		livemesh.Object(kubernetesGateway+" public", `
+gatewayClassName: istio
+addresses: [{type: Hostname, value: istio-ingress}]
+listeners: [{name: any, port: 8081, protocol: HTTP}]
+`),
+		livemesh.Object("VirtualService in",
+			"hosts: [web.test]\ngateways: [in]\nhttp:\n- route: [{destination: {host: web}}]\n"),
+	)+livemesh.File("pods.yaml", livemesh.NewEcho("web", "v1").Replicas(3))+service(""))
+	m.RequireNoProblems()
+	sidecar, gateway := m.Client("client-v1"), m.Gateway("istio-ingress", 8080)
+	get := func(c *livemesh.Client, options ...livemesh.Option) livemesh.Answer {
+		if c == sidecar {
+			return c.Get("http://web/", options...)
+		}
+		return c.Get("/", append(options, livemesh.Host("web.test"))...)
+	}
+	sticks := func(t *testing.T, c *livemesh.Client, name string) (kept livemesh.Option, pod string) {
+		first := get(c)
+		cookies := (&http.Response{Header: first.Header}).Cookies()
+		require.Len(t, cookies, 1, "%v", first.Header)
+		require.Equal(t, name, cookies[0].Name)
+		require.Equal(t, "/", cookies[0].Path)
+		kept = livemesh.Header("cookie", name+"="+cookies[0].Value)
+		for range 12 {
+			require.Equal(t, first.Echoed.Hostname, get(c, kept).Echoed.Hostname)
+		}
+		return kept, first.Echoed.Hostname
+	}
+	require.Empty(t, (&http.Response{Header: get(sidecar).Header}).Cookies())
+	for _, c := range []*livemesh.Client{sidecar, gateway} {
+		m.Run("a cookie", service(`istio.io/persistent-session: near`), func(t *testing.T, m *livemesh.Mesh) {
+			m.RequireNoProblems()
+			kept, pod := sticks(t, c, "near")
+			m.Apply(livemesh.File("pods.yaml", livemesh.NewEcho("web", "v1").Replicas(4)))
+			used := map[string]bool{}
+			for range 40 {
+				require.Equal(t, pod, get(c, kept).Echoed.Hostname)
+				used[get(c).Echoed.Hostname] = true
+			}
+			require.Greater(t, len(used), 1, "clients without a cookie are spread")
+		})
+		m.Run("a header", service("istio.io/persistent-session-header: x-near"), func(t *testing.T, m *livemesh.Mesh) {
+			m.RequireNoProblems()
+			first := get(c)
+			value := first.Header.Get("x-near")
+			require.NotEmpty(t, value, "%v", first.Header)
+			for range 12 {
+				require.Equal(t, first.Echoed.Hostname, get(c, livemesh.Header("x-near", value)).Echoed.Hostname)
+			}
+		})
+	}
+	m.Run("of a rule", service("")+livemesh.File("rule.yaml", livemesh.Object("HTTPRoute web", `
+parentRefs: [{name: public}]
+rules:
+- sessionPersistence: {sessionName: ruled, absoluteTimeout: 1h, cookieConfig: {lifetimeType: Permanent}}
+  backendRefs: [{name: web, port: 80}]
+`)), func(t *testing.T, m *livemesh.Mesh) {
+		m.RequireNoProblems()
+		sticks(t, m.Gateway("istio-ingress", 8081), "ruled")
+	})
+}
