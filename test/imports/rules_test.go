@@ -149,8 +149,8 @@ var rules = []rule{
 	{"observe/htmlpage", ""},
 	{"perf/htmlreport", "cli/terminal observe/advise observe/htmlpage perf/measure perf perf/dataplane perf/lab"},
 	{"install/apply", "api/kinds"},
-	{"cli/installer", "cli/build cli/command cli/terminal install/spec install/apply cluster/inject install/precheck " +
-		"install/render install"},
+	{"cli/installer", "api/kinds cli/build cli/command cli/terminal install/spec install/apply cluster/inject " +
+		"install/precheck install/render install"},
 	{"cli/loadtest", "cli/build cli/command cli/terminal perf/measure perf/traffic perf/dataplane perf/airline " +
 		"perf/jmeter perf/lab perf/htmlreport"},
 	{"cli/results", "cli/command"},
