@@ -99,6 +99,7 @@ func facts() map[string]func(t *testing.T, i installation) {
 		"without effect: it names istiod's images; want --image":         has("Deployment istiod"),
 		"without effect: it names istiod's images":                       has("Deployment istiod"),
 		"without effect; want meshConfig.defaultConfig.tracing.sampling": always, // below
+		"without effect; want meshConfig.protocolDetectionTimeout":       always,
 		"without effect: meshConfig makes the ConfigMap": func(t *testing.T, i installation) {
 			require.NotContains(t, i.objects, "ConfigMap istio")
 			require.Contains(t, installed(t, "meshConfig.accessLogFile=/dev/stdout").objects, "ConfigMap istio")
@@ -165,7 +166,11 @@ func TestMessagesOfTheInstallTableAreTrue(t *testing.T) {
 		check(t, plainly)
 		for _, found := range wanted.FindAllStringSubmatch(message, -1) {
 			if strings.HasPrefix(found[1], "meshConfig.") {
-				require.Empty(t, installed(t, found[1]+"=1").notes, found[1])
+				value := "=1"
+				if strings.HasSuffix(found[1], "Timeout") {
+					value += "s"
+				}
+				require.Empty(t, installed(t, found[1]+value).notes, found[1])
 				continue
 			}
 			require.True(t, schema.Names(strings.Split(found[1], ".")...), "%s: there is no value %s", path, found[1])
