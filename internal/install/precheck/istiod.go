@@ -2,6 +2,7 @@ package precheck
 
 import (
 	"encoding/json"
+	"regexp"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,6 +16,12 @@ const (
 	istiodName      = "istiod"
 	istiodContainer = "discovery"
 )
+
+// istiodsFilter reports whether an EnvoyFilter has a name of those that istiod's installation has
+// for its telemetry, as "stats-filter-1.13".
+func istiodsFilter(name string) bool {
+	return regexp.MustCompile(`^(tcp-)?(stats-filter|metadata-exchange)-1\.\d+(-.+)?$`).MatchString(name)
+}
 
 // Istiod judges the variables that a running istiod is set by. It reports false for a Deployment
 // that is none, and for one whose settings are all as here.

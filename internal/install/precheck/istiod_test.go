@@ -44,3 +44,27 @@ spec:
 	_, found = Istiod(&o)
 	require.False(t, found)
 }
+
+// TestFiltersOfIstiodsInstallationAreNoReasonAgainst: others with such a name are.
+func TestFiltersOfIstiodsInstallationAreNoReasonAgainst(t *testing.T) {
+	checker, _ := New("istio-system", nil)
+	for _, c := range []struct {
+		namespace, name string
+		want            bool
+	}{
+		{"istio-system", "stats-filter-1.13", true},
+		{"istio-system", "tcp-metadata-exchange-1.8-canary", true},
+		{"shop", "stats-filter-1.13", false},
+		{"istio-system", "stats-filter", false},
+		{"istio-system", "my-stats-filter-1.13", false},
+	} {
+		o := &unstructured.Unstructured{}
+		o.SetAPIVersion("networking.istio.io/v1alpha3")
+		o.SetKind("EnvoyFilter")
+		o.SetNamespace(c.namespace)
+		o.SetName(c.name)
+		v := checker.Check(o)
+		require.Equal(t, c.want, v.Go(), "%+v", c)
+		require.Equal(t, c.want, len(v.Differences) == 1)
+	}
+}

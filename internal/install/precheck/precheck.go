@@ -105,6 +105,11 @@ func New(root string, config *corev1.ConfigMap) (*Checker, *Verdict) {
 // Check judges an object.
 func (c *Checker) Check(o *unstructured.Unstructured) Verdict {
 	v := Verdict{Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName()}
+	if o.GetKind() == "EnvoyFilter" && o.GetNamespace() == c.mesh.RootNamespace && istiodsFilter(o.GetName()) {
+		v.Differences = []Finding{{Why: "istiod's installation has it for standard metrics, which Lateen makes " +
+			"otherwise: delete it with istiod"}}
+		return v
+	}
 	if !manifest.Reads(o.GetAPIVersion(), o.GetKind()) {
 		key := source.Key{Kind: kinds.Kind(o.GetKind()), Namespace: o.GetNamespace(), Name: o.GetName()}
 		v.Findings = []Finding{{Why: source.NotUsed(key, o.GetAPIVersion()).Message}}
