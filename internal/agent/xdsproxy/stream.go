@@ -38,7 +38,7 @@ type stream struct {
 
 // maxKept is how many bytes of requests are kept: as many as the control plane takes in one. When
 // there are more, Envoy has to open another stream.
-const maxKept = 16 << 20
+const maxKept = 8 << 20
 
 // run serves the stream until it ends.
 func (s *stream) run(ctx context.Context) error {

@@ -53,7 +53,7 @@ type Config struct {
 	// StreamsPerAddress is how many streams and connections one IP address may have as long as no
 	// Pod is proven (LATEEN_MAX_STREAMS_PER_ADDRESS, 2048; 0: no limit).
 	StreamsPerAddress int
-	// MaxRecvMsgSize is the largest request in bytes (ISTIO_GPRC_MAXRECVMSGSIZE, 16 MiB).
+	// MaxRecvMsgSize is the largest request in bytes (ISTIO_GPRC_MAXRECVMSGSIZE, 8 MiB).
 	MaxRecvMsgSize int
 	// TokenAudiences are the accepted audiences of a proxy's token (TOKEN_AUDIENCES, istio-ca).
 	TokenAudiences []string
@@ -152,7 +152,7 @@ func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 		MaxRequestsPerSecond: read(&r, "PILOT_MAX_REQUESTS_PER_SECOND", 0, rate),
 		SendTimeout:          read(&r, "PILOT_XDS_SEND_TIMEOUT", 0, duration),
 		StreamsPerAddress:    read(&r, "LATEEN_MAX_STREAMS_PER_ADDRESS", 2048, count),
-		MaxRecvMsgSize:       read(&r, "ISTIO_GPRC_MAXRECVMSGSIZE", 16<<20, count),
+		MaxRecvMsgSize:       read(&r, "ISTIO_GPRC_MAXRECVMSGSIZE", 8<<20, count),
 		TokenAudiences:       read(&r, "TOKEN_AUDIENCES", []string{"istio-ca"}, words),
 		CA:                   read(&r, "ENABLE_CA_SERVER", true, boolean),
 		ExternalCA:           read(&r, "EXTERNAL_CA", false, externalCA),

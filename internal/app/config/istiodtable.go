@@ -26,7 +26,7 @@ func honoured() []Variable {
 		{Name: "ENABLE_DEBUG_ON_HTTP", Default: "true", Why: "on loopback addresses alone; over xDS by identity"},
 		{Name: "ENABLE_NATIVE_SIDECARS", Default: "auto"},
 		{Name: "ISTIO_DUAL_STACK", Default: "false"},
-		{Name: "ISTIO_GPRC_MAXRECVMSGSIZE", Default: "4194304", Why: "here the default is 16 MiB"},
+		{Name: "ISTIO_GPRC_MAXRECVMSGSIZE", Default: "4194304", Why: "here the default is 8 MiB"},
 		{Name: "PILOT_CA_CERT_CONFIGMAP", Default: "istio-ca-root-cert"},
 		{Name: "PILOT_CERT_PROVIDER", Default: "istiod", Why: "k8s.io/SIGNER; other values mean istiod"},
 		{Name: "PILOT_DEBOUNCE_AFTER", Default: "100ms"},

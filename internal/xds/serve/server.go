@@ -94,7 +94,7 @@ type Limits struct {
 	Write time.Duration
 	// FirstRequest is how long a stream may be open without a request. 0 means 15 s.
 	FirstRequest time.Duration
-	// ReceiveBytes is the size of the largest request; 0 means 16 MiB. A proxy that comes back
+	// ReceiveBytes is the size of the largest request; 0 means 8 MiB. A proxy that comes back
 	// names all that it has, with some 100 bytes for each resource.
 	ReceiveBytes int
 	// KeepaliveInterval and KeepaliveTimeout find dead connections. 0 means 30 s, and 10 s more
@@ -115,7 +115,7 @@ type Limits struct {
 const (
 	defaultWrite             = 30 * time.Second
 	defaultFirstRequest      = 15 * time.Second
-	defaultReceiveBytes      = 16 << 20
+	defaultReceiveBytes      = 8 << 20
 	defaultKeepaliveInterval = 30 * time.Second
 	keepaliveAfterWrite      = 10 * time.Second
 	maxConnectionGrace       = 10 * time.Second // as in Istio
