@@ -157,10 +157,15 @@ func TestProxiesWithOtherSettingsAreOtherClasses(t *testing.T) {
 	sidecar, all := gateway, gateway
 	sidecar.Type = scope.Sidecar
 	all.Settings.AllClusters = true
+	elsewhere, remote := gateway, sidecar
+	elsewhere.Namespace = "shop"
+	own := elsewhere
+	own.Settings.OwnGateways, remote.Settings.RemoteAddress = true, true
 	g, _ := aloneGateway(80, model.HTTP)
 	objects := []model.Object{g, aloneService("s", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP})}
-	for _, order := range [][2]scope.Proxy{{gateway, all}, {all, gateway}, {gateway, sidecar}, {sidecar, gateway}} {
-		requireClassesDiffer(t, objects, order[0], order[1])
+	for _, pair := range [][2]scope.Proxy{{gateway, all}, {gateway, sidecar}, {elsewhere, own}, {sidecar, remote}} {
+		requireClassesDiffer(t, objects, pair[0], pair[1])
+		requireClassesDiffer(t, objects, pair[1], pair[0])
 	}
 }
 
