@@ -151,8 +151,8 @@ func (b unitBuilder) inboundCluster(s *scope.Scope, in inbound) slot {
 			Stack:          s.Settings().Stack,
 			Services:       b.servicesOf(s, in.port),
 		}
-		if !input.Intercepted && input.Address == "" {
-			input.Address = model.OwnApp
+		if in.hasListener(s) && input.Address == "" {
+			input.Address = model.OwnApp // where a connection goes is the listener itself
 		}
 		return b.inbound.get(input)
 	}}
