@@ -89,7 +89,7 @@ func (b unitBuilder) common(s *scope.Scope, side model.WorkloadMode) *listener.C
 			IdleTimeout:      p.config.IdleTimeout,
 			DetectionTimeout: p.config.DetectionTimeout,
 			HTTP10:           settings.HTTP10,
-			UsesRemote:       settings.RemoteAddress,
+			RemoteAddress:    settings.RemoteAddress,
 			Sessions:         p.config.Sessions,
 			Stack:            settings.Stack,
 			Topology:         key.topology,

@@ -46,16 +46,23 @@ type Unheeded struct{ Name, Value, Why string }
 func UnheededIn(lookup func(string) (string, bool)) []Unheeded {
 	var out []Unheeded
 	for _, v := range Variables() {
-		value, set := lookup(v.Name)
-		if !set || value == "" || v.Stance == Honoured || sameValue(value, v.Default) && v.Stance == Absent {
-			continue
+		if value, set := lookup(v.Name); set && value != "" && !v.heeds(value) {
+			out = append(out, Unheeded{Name: v.Name, Value: value, Why: v.Why})
 		}
-		if v.Stance == Fixed && sameValue(value, v.Is) {
-			continue
-		}
-		out = append(out, Unheeded{Name: v.Name, Value: value, Why: v.Why})
 	}
 	return out
+}
+
+// heeds reports whether Lateen does what a value asks for, or nothing is asked for.
+func (v *Variable) heeds(value string) bool {
+	switch v.Stance {
+	case Fixed:
+		return sameValue(value, v.Is)
+	case Absent:
+		return sameValue(value, v.Default)
+	default:
+		return true
+	}
 }
 
 // sameValue compares values as istiod reads them: 1 and true are the same, and so are 60s and 1m.

@@ -1,11 +1,11 @@
 package precheck
 
 import (
-	"encoding/json"
 	"regexp"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/lateen-mesh/lateen/internal/app/config"
 )
@@ -31,8 +31,7 @@ func Istiod(o *unstructured.Unstructured) (Verdict, bool) {
 		return v, false
 	}
 	var d appsv1.Deployment
-	raw, err := json.Marshal(o.Object)
-	if err != nil || json.Unmarshal(raw, &d) != nil {
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &d) != nil {
 		return v, false
 	}
 	for _, container := range d.Spec.Template.Spec.Containers {

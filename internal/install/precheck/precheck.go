@@ -147,7 +147,7 @@ func (c *Checker) Compare(verdicts []Verdict) {
 	}
 	for _, p := range c.together.Found() {
 		for _, v := range of[p.Object] {
-			v.Differences = append(v.Differences, findings([]source.Problem{p})...)
+			v.Differences = append(v.Differences, findingOf(p))
 		}
 	}
 }
@@ -167,9 +167,9 @@ func (v *Verdict) judge(problems []source.Problem) {
 	for _, p := range problems {
 		switch {
 		case p.Severity == source.Error || convert.IsGap(p):
-			v.Findings = append(v.Findings, findings([]source.Problem{p})...)
+			v.Findings = append(v.Findings, findingOf(p))
 		case !convert.IsSoInIstiod(p):
-			v.Warnings = append(v.Warnings, findings([]source.Problem{p})...)
+			v.Warnings = append(v.Warnings, findingOf(p))
 		}
 	}
 }
@@ -177,13 +177,17 @@ func (v *Verdict) judge(problems []source.Problem) {
 func findings(problems []source.Problem) []Finding {
 	var all []Finding
 	for _, p := range problems {
-		why := p.Message
-		if p.Want != "" {
-			why += "; want " + p.Want
-		}
-		all = append(all, Finding{p.Path, p.Value, why})
+		all = append(all, findingOf(p))
 	}
 	return all
+}
+
+func findingOf(p source.Problem) Finding {
+	why := p.Message
+	if p.Want != "" {
+		why += "; want " + p.Want
+	}
+	return Finding{p.Path, p.Value, why}
 }
 
 // Labels by which a namespace asks for proxies.

@@ -20,7 +20,7 @@ import (
 )
 
 // besides are variables that a control plane reads beside the settings.
-var besides = []string{"CLUSTER_ID", "GOGC", "GOMEMLIMIT", "GODEBUG", "GOMAXPROCS", "GOTRACEBACK"}
+var besides = []string{"GOGC", "GOMEMLIMIT", "GODEBUG", "GOMAXPROCS", "GOTRACEBACK"}
 
 // checkSettings reads the variables as the control plane does.
 func (r *Reader) checkSettings() {
@@ -30,24 +30,20 @@ func (r *Reader) checkSettings() {
 			maps.Copy(env, of)
 		}
 	}
-	read := map[string]bool{}
-	_, err := config.FromEnv(func(name string) (string, bool) {
-		read[name] = true
+	known := map[string]bool{} // to Lateen or to istiod
+	lookup := func(name string) (string, bool) {
+		known[name] = true
 		value, set := env[name]
 		return textOf(value), set
-	})
-	if err != nil {
+	}
+	if _, err := config.FromEnv(lookup); err != nil {
 		r.fail("pilot.env: %w", err)
 	}
-	lookup := func(name string) (string, bool) { value, set := env[name]; return textOf(value), set }
 	for _, u := range config.UnheededIn(lookup) {
 		r.note("pilot.env."+u.Name, env[u.Name], "without effect: "+u.Why)
 	}
-	for _, v := range config.Variables() {
-		read[v.Name] = true
-	}
 	for _, name := range slices.Sorted(maps.Keys(env)) {
-		if !read[name] && !slices.Contains(besides, name) {
+		if !known[name] && !slices.Contains(besides, name) {
 			r.note("pilot.env."+name, env[name], "without effect: neither Lateen nor istiod reads it")
 		}
 	}

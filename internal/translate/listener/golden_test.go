@@ -37,15 +37,15 @@ type goldenInput struct {
 }
 
 type goldenCommon struct {
-	AccessLogs  []*model.AccessLog
-	Metrics     listener.Metrics
-	Tracing     model.Tracing
-	Topology    model.GatewayTopology
-	Headers     model.ProxyHeaders
-	IdleTimeout metav1.Duration
-	HTTP10      bool
-	UsesRemote  bool
-	Sessions    bool
+	AccessLogs    []*model.AccessLog
+	Metrics       listener.Metrics
+	Tracing       model.Tracing
+	Topology      model.GatewayTopology
+	Headers       model.ProxyHeaders
+	IdleTimeout   metav1.Duration
+	HTTP10        bool
+	RemoteAddress bool
+	Sessions      bool
 
 	DetectionTimeout metav1.Duration
 	NoListenerLog    bool
@@ -184,20 +184,20 @@ func withoutIstioFilters(t *testing.T, l *listenerv3.Listener) {
 func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 	t.Helper()
 	common := &listener.Common{
-		AccessLogs:   in.Common.AccessLogs,
-		Metrics:      in.Common.Metrics,
-		Tracing:      in.Common.Tracing,
-		Topology:     in.Common.Topology,
-		Headers:      in.Common.Headers,
-		IdleTimeout:  in.Common.IdleTimeout.Duration,
-		HTTP10:       in.Common.HTTP10,
-		UsesRemote:   in.Common.UsesRemote,
-		Sessions:     in.Common.Sessions,
-		Stack:        translatetest.Stacks[in.Common.Stack],
-		MeshTLS:      in.Common.MeshTLS,
-		TLSDefaults:  in.Common.TLSDefaults,
-		Paths:        pathLevels[in.Common.Paths],
-		TrustDomains: in.Common.TrustDomains,
+		AccessLogs:    in.Common.AccessLogs,
+		Metrics:       in.Common.Metrics,
+		Tracing:       in.Common.Tracing,
+		Topology:      in.Common.Topology,
+		Headers:       in.Common.Headers,
+		IdleTimeout:   in.Common.IdleTimeout.Duration,
+		HTTP10:        in.Common.HTTP10,
+		RemoteAddress: in.Common.RemoteAddress,
+		Sessions:      in.Common.Sessions,
+		Stack:         translatetest.Stacks[in.Common.Stack],
+		MeshTLS:       in.Common.MeshTLS,
+		TLSDefaults:   in.Common.TLSDefaults,
+		Paths:         pathLevels[in.Common.Paths],
+		TrustDomains:  in.Common.TrustDomains,
 
 		DetectionTimeout: in.Common.DetectionTimeout.Duration,
 		NoListenerLog:    in.Common.NoListenerLog,

@@ -49,7 +49,7 @@ func HTTP(in HTTPInput) *listenerv3.Listener {
 func (c builder) outbound(name, table string) *hcmv3.HttpConnectionManager {
 	manager := c.manager("outbound_" + name + ";")
 	manager.RouteSpecifier = overRDS(table)
-	manager.UseRemoteAddress = wrapperspb.Bool(c.UsesRemote)
+	manager.UseRemoteAddress = wrapperspb.Bool(c.RemoteAddress)
 	manager.HttpFilters = c.hearPeer(c.httpFilters(false))
 	return manager
 }

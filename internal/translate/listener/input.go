@@ -29,9 +29,9 @@ type Common struct {
 	Sessions bool
 	// HTTP10 takes HTTP/1.0 requests too, which Envoy answers with 426 otherwise.
 	HTTP10 bool
-	// UsesRemote makes outbound listeners take the address of the workload's connection for the
+	// RemoteAddress makes outbound listeners take the address of the workload's connection for the
 	// client's, and set x-forwarded-for by it.
-	UsesRemote bool
+	RemoteAddress bool
 	// Stack is what listeners for any address listen on.
 	Stack model.Stack
 	// Topology is what stands in front of a gateway.
