@@ -82,6 +82,9 @@ func TestOnePartAloneChanges(t *testing.T) {
 				calledByTCP(model.TrafficPolicy{}),
 			},
 		},
+		"the address of a Sidecar's port": {
+			sidecar, [][]model.Object{boundTo("127.0.0.2"), boundTo("127.0.0.3"), boundTo("127.0.0.2")},
+		},
 		"the authorities that a destination is checked by": {
 			gateway,
 			[][]model.Object{calledWith(nil), calledWith(&model.Authorities{
@@ -430,6 +433,12 @@ func bySource(yes bool) model.TrafficPolicy {
 
 func through(target string, post bool) model.TrafficPolicy {
 	return model.TrafficPolicy{Tunnel: &model.Tunnel{Host: target, Port: 443, Post: post}}
+}
+
+func boundTo(address string) []model.Object {
+	s := &model.Sidecar{Meta: aloneMeta(kinds.Sidecar, "s")}
+	s.Ingress = []model.IngressListener{{Port: 9080, Protocol: model.HTTP, EndpointPort: 9080, Bind: address}}
+	return []model.Object{s}
 }
 
 func calledWith(authorities *model.Authorities) []model.Object {
