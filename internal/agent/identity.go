@@ -44,14 +44,15 @@ func (b *builder) certificates() (func() *tls.Certificate, error) {
 			PKCS8:    s.CA.PKCS8,
 			Signer:   s.CA.Signer,
 		},
-		Grace:    s.CA.Grace,
-		Jitter:   s.CA.Jitter,
-		RootFile: s.CA.MeshRoots,
-		Mounted:  certs.Files(s.CA.Mounted),
-		Output:   certs.Files(s.CA.Output),
-		Kept:     keptCertificate(s),
-		Clock:    certs.RealClock(),
-		Log:      b.Log,
+		Grace:       s.CA.Grace,
+		Jitter:      s.CA.Jitter,
+		RootFile:    s.CA.MeshRoots,
+		RevokedFile: s.CA.RevokedFile,
+		Mounted:     certs.Files(s.CA.Mounted),
+		Output:      certs.Files(s.CA.Output),
+		Kept:        keptCertificate(s),
+		Clock:       certs.RealClock(),
+		Log:         b.Log,
 	})
 	if err != nil {
 		return nil, err

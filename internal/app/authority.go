@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -27,6 +28,7 @@ type authority struct {
 	external *externalAuthority // nil if the store's authority signs
 	signer   *ca.Registration   // that of external, or nil
 	roots    *ca.Roots
+	revoked  *ca.Roots                      // lists of revoked certificates in place of roots; nil if they are left out
 	serving  interface{ TLS() *tls.Config } // nil if nobody asks for it (Cluster.TLS)
 }
 
@@ -53,8 +55,15 @@ func newAuthority(o ClusterOptions) (*authority, error) {
 		return a, nil
 	}
 	a.store = ca.NewStore(a.holder, ca.StoreOptions{
-		Client: client, Namespace: o.Names.Namespace, Overlap: o.CA.Max, Metrics: o.Metrics, Log: o.Log, Now: o.Now,
+		Client: client, Namespace: o.Names.Namespace, Overlap: o.CA.Max, IgnoreRevoked: o.IgnoreRevoked,
+		Metrics: o.Metrics, Log: o.Log, Now: o.Now,
 	})
+	if !o.IgnoreRevoked {
+		a.revoked = ca.NewRoots(ca.RootsOptions{
+			Holder: a.holder, Client: client, Metrics: o.Metrics, Log: o.Log, Scope: o.Scope,
+			Name: ca.RevokedConfigMap, Key: ca.RevokedKey, Content: (*ca.Authority).Revoked,
+		})
+	}
 	a.serving = ca.NewServing(a.holder, o.Names.ServerNames(), o.Now)
 	return a, nil
 }
@@ -78,15 +87,15 @@ func (a *authority) ready() error {
 
 // lead does the work of the leader until ctx ends.
 func (a *authority) lead(ctx context.Context) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if a.store != nil {
-			a.store.Maintain(ctx)
-		}
-	}()
+	var running sync.WaitGroup
+	if a.store != nil {
+		running.Go(func() { a.store.Maintain(ctx) })
+	}
+	if a.revoked != nil {
+		running.Go(func() { a.revoked.Run(ctx) })
+	}
 	a.roots.Run(ctx)
-	<-done
+	running.Wait()
 }
 
 // TLS returns the configuration of the secure xDS port. Its certificate is signed by the authority,

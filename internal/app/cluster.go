@@ -70,6 +70,8 @@ type ClusterOptions struct {
 	External *ExternalCA
 	// RootsName is the name of the ConfigMaps with the authority's roots; empty means Istio's.
 	RootsName string
+	// IgnoreRevoked leaves the authority's lists of revoked certificates out.
+	IgnoreRevoked bool
 	// Scope returns what reports which namespaces are in the mesh, by their labels (kube.Source);
 	// nil: all are.
 	Scope func() (selects func(labels map[string]string) bool, changed <-chan struct{})

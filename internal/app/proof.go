@@ -97,7 +97,8 @@ func (p *Pipeline) verifier() *ca.Verifier {
 	if c == nil || c.authority == nil {
 		return nil
 	}
-	return &ca.Verifier{Roots: c.authority.holder.Roots, Domains: p.trustDomains, Now: c.o.Now}
+	holder := c.authority.holder
+	return &ca.Verifier{Roots: holder.Roots, Revoked: holder.Revoked, Domains: p.trustDomains, Now: c.o.Now}
 }
 
 // clientVerifier returns what verifies the certificates of clients that open streams: by the roots

@@ -91,6 +91,45 @@ func TestRealEnvoySpeaksMutualTLS(t *testing.T) {
 	}
 }
 
+// TestRealEnvoyRefusesRevokedCertificates has an Envoy with the agent's roots and lists of revoked
+// certificates. A client gets in until a list has its certificate, and again when there is no list.
+func TestRealEnvoyRefusesRevokedCertificates(t *testing.T) {
+	binary := realenvoy.Binary(t)
+	keys := newRoot(t, "root")
+	c := startCA(t, keys)
+	conn := c.connect(t)
+	clock := newTestClock()
+	revoked := filepath.Join(t.TempDir(), "ca-crl.pem")
+	require.NoError(t, os.WriteFile(revoked, listOf(t, keys), 0o600))
+	a := start(t, Options{
+		CA: conn, RootFile: c.roots, RevokedFile: revoked, Request: Request{TTL: time.Hour}, Clock: clock.clock(),
+	})
+	e := startEnvoy(t, binary, fmt.Sprintf(bootstrap, a.socket, fmt.Sprintf(overSDS, "DELTA_GRPC"), httpManager))
+	good, err := Request{Identity: identity, TTL: time.Hour}.issue(t.Context(), conn)
+	require.NoError(t, err)
+	bad, err := Request{Identity: identity, TTL: time.Hour}.issue(t.Context(), conn)
+	require.NoError(t, err)
+	await := func(client *tls.Certificate, root string) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			clock.move(time.Second) // files are read a moment after they have changed
+			return e.rootOfPeer(client) == root
+		}, patience, 20*time.Millisecond)
+	}
+	await(bad.pair, "root")
+	require.NoError(t, os.WriteFile(revoked, listOf(t, keys, bad.pair.Leaf.SerialNumber), 0o600))
+	await(bad.pair, "")
+	require.Equal(t, "root", e.rootOfPeer(good.pair))
+
+	require.NoError(t, os.WriteFile(revoked, []byte("lists"), 0o600))
+	clock.move(time.Second)
+	a.awaitLog("part 1 is no list of revoked certificates", 1)
+	require.Empty(t, e.rootOfPeer(bad.pair), "the lists from before stay in force")
+	require.NoError(t, os.Remove(revoked))
+	await(bad.pair, "root")
+	require.Zero(t, a.manager.Stats().Refused)
+}
+
 // envoyProcess is a real Envoy.
 type envoyProcess struct {
 	t   *testing.T

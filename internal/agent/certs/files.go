@@ -1,11 +1,15 @@
 package certs
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -154,7 +158,7 @@ func rootsIn(name, path string, to *secrets) *source {
 	return &source{paths: []string{path}, read: func() error {
 		roots, err := readPEM(path)
 		if err == nil {
-			to.set(name, rootsSecret(name, roots))
+			to.set(name, rootsSecret(name, roots, nil))
 		}
 		return err
 	}}
@@ -191,6 +195,31 @@ func readPEM(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return text, nil
+}
+
+// readRevoked reads a file of lists of revoked certificates. Without a file, or in an empty one,
+// there are none.
+func readRevoked(path string) ([]byte, error) {
+	text, err := readFile(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(bytes.TrimSpace(text)) == 0 {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	block, rest := pem.Decode(text)
+	for lists := 1; ; lists++ {
+		if block == nil || block.Type != "X509 CRL" {
+			return nil, fmt.Errorf("%s: part %d is no list of revoked certificates; want X509 CRL in PEM", path, lists)
+		}
+		if _, err := x509.ParseRevocationList(block.Bytes); err != nil {
+			return nil, fmt.Errorf("%s: list %d: %w", path, lists, err)
+		}
+		if len(bytes.TrimSpace(rest)) == 0 {
+			return text, nil
+		}
+		block, rest = pem.Decode(rest)
+	}
 }
 
 // readFile reads a file. It looks at it first, because to open a pipe would wait for who writes.

@@ -3,9 +3,11 @@ package certs
 import (
 	"bytes"
 	"context"
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -61,7 +63,7 @@ func newRoot(t testing.TB, name string) ca.Keys {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{Organization: []string{name}},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * 365 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	require.NoError(t, err)
@@ -72,6 +74,25 @@ func newRoot(t testing.TB, name string) ca.Keys {
 		Certificate: certificate, Roots: certificate,
 		Key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
 	}
+}
+
+// listOf returns a list of certificates that a root has revoked, in PEM.
+func listOf(t testing.TB, root ca.Keys, serials ...*big.Int) []byte {
+	t.Helper()
+	issuer, err := tls.X509KeyPair(root.Certificate, root.Key)
+	require.NoError(t, err)
+	signer, ok := issuer.PrivateKey.(crypto.Signer)
+	require.True(t, ok)
+	list := &x509.RevocationList{
+		Number: big.NewInt(1), ThisUpdate: time.Now().Add(-time.Hour), NextUpdate: time.Now().Add(time.Hour),
+	}
+	for _, serial := range serials {
+		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries,
+			x509.RevocationListEntry{SerialNumber: serial, RevocationTime: time.Now()})
+	}
+	der, err := x509.CreateRevocationList(rand.Reader, list, issuer.Leaf, signer)
+	require.NoError(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der})
 }
 
 func authority(t testing.TB, keys ca.Keys) *ca.Authority {

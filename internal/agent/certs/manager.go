@@ -26,7 +26,10 @@ type Manager struct {
 
 	mu sync.Mutex
 	// The roots, in PEM, by where they come from.
-	fileRoots, issuedRoots, bundle []byte
+	fileRoots, issuedRoots, bundle, mountedRoots []byte
+	// revoked are lists of revoked certificates, in PEM, unless nobody can tell.
+	revoked        []byte
+	unknownRevoked bool
 }
 
 type counters struct{ requests, failures, refused atomic.Int64 }
@@ -52,7 +55,14 @@ func New(o Options) (*Manager, error) {
 	}
 	m := &Manager{
 		options: o, secrets: newSecrets(), files: newFiles(o.Clock, o.Log),
-		ended: wire.Backoff{Base: retryBase, Max: endedMax},
+		ended:          wire.Backoff{Base: retryBase, Max: endedMax},
+		unknownRevoked: o.RevokedFile != "",
+	}
+	if o.RevokedFile != "" {
+		revoked := &source{paths: []string{o.RevokedFile}, read: m.readRevoked}
+		if err := m.files.follow("revoked certificates", revoked); err != nil {
+			return nil, err
+		}
 	}
 	if o.RootFile != "" {
 		err := m.files.follow("the root file", &source{paths: []string{o.RootFile}, read: m.readRoots})
@@ -62,7 +72,8 @@ func New(o Options) (*Manager, error) {
 	}
 	m.takeKept()
 	if o.Mounted.Root != "" {
-		if err := m.files.follow(rootsName, rootsIn(rootsName, o.Mounted.Root, m.secrets)); err != nil {
+		mounted := &source{paths: []string{o.Mounted.Root}, read: m.readMountedRoots}
+		if err := m.files.follow(rootsName, mounted); err != nil {
 			return nil, err
 		}
 	}
@@ -228,6 +239,24 @@ func (m *Manager) readRoots() error {
 	return err
 }
 
+func (m *Manager) readMountedRoots() error {
+	roots, err := readPEM(m.options.Mounted.Root)
+	if err == nil {
+		m.setRoots(func() { m.mountedRoots = roots })
+	}
+	return err
+}
+
+// readRevoked reads which certificates are revoked. As long as nobody can tell, there are no roots
+// either; those that are in force stay, with the lists from before.
+func (m *Manager) readRevoked() error {
+	revoked, err := readRevoked(m.options.RevokedFile)
+	if err == nil {
+		m.setRoots(func() { m.revoked, m.unknownRevoked = revoked, false })
+	}
+	return err
+}
+
 // SetBundle sets the roots of the trust bundle that the control plane tells, in PEM; nil is none.
 func (m *Manager) SetBundle(roots []byte) error {
 	if len(roots) > 0 {
@@ -244,11 +273,12 @@ func (m *Manager) setRoots(change func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	change()
-	if m.options.Mounted.Root != "" {
-		return
+	all := m.mountedRoots
+	if m.options.Mounted.Root == "" {
+		all = union(m.fileRoots, m.issuedRoots, m.bundle)
 	}
-	if all := union(m.fileRoots, m.issuedRoots, m.bundle); len(all) > 0 {
-		m.secrets.set(rootsName, rootsSecret(rootsName, all))
+	if len(all) > 0 && !m.unknownRevoked {
+		m.secrets.set(rootsName, rootsSecret(rootsName, all, m.revoked))
 	}
 }
 

@@ -305,3 +305,27 @@ func TestAnswersThatAreRefused(t *testing.T) {
 		require.ErrorContains(t, attempt(), want)
 	}
 }
+
+// TestUnknownRevocationsKeepRootsBack has a file of which nobody can tell what it revokes: peers
+// wait rather than that a revoked one gets in.
+func TestUnknownRevocationsKeepRootsBack(t *testing.T) {
+	keys := newRoot(t, "root")
+	c := startCA(t, keys)
+	clock := newTestClock()
+	revoked := filepath.Join(t.TempDir(), "ca-crl.pem")
+	require.NoError(t, os.WriteFile(revoked, []byte("lists"), 0o600))
+	a := start(t, Options{
+		CA: c.connect(t), RootFile: c.roots, RevokedFile: revoked, Request: Request{TTL: time.Hour}, Clock: clock.clock(),
+	})
+	a.awaitLog("part 1 is no list of revoked certificates", 1)
+	a.ask(ownName).pair()
+	waiting, _ := a.manager.secrets.get(map[string]string{rootsName: ""})
+	require.Empty(t, waiting)
+	roots := a.ask(rootsName)
+	list := listOf(t, keys)
+	require.NoError(t, os.WriteFile(revoked, list, 0o600))
+	clock.move(poll)
+	context := roots.next().GetValidationContext()
+	require.Equal(t, string(list), string(context.GetCrl().GetInlineBytes()))
+	require.NotEmpty(t, context.GetTrustedCa().GetInlineBytes())
+}

@@ -29,9 +29,14 @@ func certificateSecret(name string, chain, key []byte) secret {
 	return newSecret(name, 2, pair)
 }
 
-// rootsSecret returns a secret with a validation_context (4): trusted_ca (1).
-func rootsSecret(name string, roots []byte) secret {
-	return newSecret(name, 4, wire.AppendBytes(nil, 1, inline(roots)))
+// rootsSecret returns a secret with a validation_context (4): trusted_ca (1), and crl (7) unless
+// there are no lists of revoked certificates.
+func rootsSecret(name string, roots, revoked []byte) secret {
+	context := wire.AppendBytes(nil, 1, inline(roots))
+	if len(revoked) > 0 {
+		context = wire.AppendBytes(context, 7, inline(revoked))
+	}
+	return newSecret(name, 4, context)
 }
 
 // inline returns a DataSource of inline_bytes (2).

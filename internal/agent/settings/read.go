@@ -15,6 +15,7 @@ const (
 	// Istio's paths, relative to the working directory as there.
 	tokenFile  = "./var/run/secrets/tokens/istio-token"
 	istiodRoot = "./var/run/secrets/istio/root-cert.pem"
+	revoked    = "./var/run/secrets/istio/crl/ca-crl.pem"
 	kubeRoot   = "./var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
 	mountedDir = "./etc/certs"
 	sdsDir     = "./var/run/secrets/workload-spiffe-uds/"
@@ -268,16 +269,17 @@ func (e *environment) trust(s *Settings, c proxyConfig) {
 	e.oneOf("CREDENTIAL_FETCHER_TYPE", "JWT", "JWT")
 	ca := e.address("CA_ADDR", e.text("CA_ADDR", discovery))
 	s.CA = CA{
-		Address:    ca,
-		ServerName: serverName(ca),
-		RootFile:   e.roots("CA_ROOT_CA", root),
-		TokenFile:  tokenFile,
-		Headers:    e.withPrefix("CA_HEADER_"),
-		Signer:     e.text("ISTIO_META_CERT_SIGNER", ""),
-		TTL:        e.duration("SECRET_TTL", 24*time.Hour),
-		Grace:      e.ratio("SECRET_GRACE_PERIOD_RATIO", 0.5),
-		Jitter:     e.ratio("SECRET_GRACE_PERIOD_RATIO_JITTER", 0.01),
-		PKCS8:      e.flag("PKCS8_KEY", false),
+		Address:     ca,
+		ServerName:  serverName(ca),
+		RootFile:    e.roots("CA_ROOT_CA", root),
+		RevokedFile: revoked,
+		TokenFile:   tokenFile,
+		Headers:     e.withPrefix("CA_HEADER_"),
+		Signer:      e.text("ISTIO_META_CERT_SIGNER", ""),
+		TTL:         e.duration("SECRET_TTL", 24*time.Hour),
+		Grace:       e.ratio("SECRET_GRACE_PERIOD_RATIO", 0.5),
+		Jitter:      e.ratio("SECRET_GRACE_PERIOD_RATIO_JITTER", 0.01),
+		PKCS8:       e.flag("PKCS8_KEY", false),
 	}
 	if ca == discovery {
 		s.CA.ServerName = s.ControlPlane.ServerName

@@ -200,6 +200,8 @@ type CA struct {
 
 	// MeshRoots is a file with further roots that peers are verified by; often empty.
 	MeshRoots string
+	// RevokedFile is a file with lists of revoked certificates, which need not be there.
+	RevokedFile string
 	// Mounted are certificates in files, in place of a CA's (FILE_MOUNTED_CERTS).
 	Mounted CertificateFiles
 	// Output are files that certificates are written to (OUTPUT_CERTS).

@@ -75,6 +75,9 @@ type Config struct {
 	// RootsName is the name of the ConfigMaps with the roots (PILOT_CA_CERT_CONFIGMAP,
 	// istio-ca-root-cert).
 	RootsName string
+	// IgnoreRevoked leaves the authority's lists of revoked certificates out
+	// (PILOT_ENABLE_CA_CRL=false).
+	IgnoreRevoked bool
 	// NodeAccounts are the service accounts, as "namespace/name", that may ask for certificates of
 	// the Pods of their node (CA_TRUSTED_NODE_ACCOUNTS).
 	NodeAccounts []string
@@ -162,6 +165,7 @@ func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 		WorkloadCertTTL:      read(&r, "DEFAULT_WORKLOAD_CERT_TTL", 24*time.Hour, lifetime),
 		MaxWorkloadCertTTL:   read(&r, "MAX_WORKLOAD_CERT_TTL", 90*24*time.Hour, lifetime),
 		RootsName:            read(&r, "PILOT_CA_CERT_CONFIGMAP", "istio-ca-root-cert", objectName),
+		IgnoreRevoked:        !read(&r, "PILOT_ENABLE_CA_CRL", true, boolean),
 		NodeAccounts:         read(&r, "CA_TRUSTED_NODE_ACCOUNTS", nil, accounts),
 		RenewByTokens:        !read(&r, "LATEEN_RENEW_BY_CERTIFICATE", true, boolean),
 		AllClusters:          !read(&r, "PILOT_FILTER_GATEWAY_CLUSTER_CONFIG", true, boolean),

@@ -159,7 +159,7 @@ func (f *clusterFlags) join(p *app.Options) error {
 		p.Log.Info("listening", "flag", l.flag, "address", (*l.listener).Addr().String())
 	}
 	if k, ok := p.Source.(*kube.Source); ok {
-		o.Scope, o.RootsName = k.Scope, p.Config.RootsName
+		o.Scope, o.RootsName, o.IgnoreRevoked = k.Scope, p.Config.RootsName, p.Config.IgnoreRevoked
 	}
 	if p.Config.CA && p.SecureXDS != nil {
 		o.CA = &ca.TTL{Default: p.Config.WorkloadCertTTL, Max: p.Config.MaxWorkloadCertTTL}

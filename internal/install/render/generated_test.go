@@ -79,9 +79,9 @@ func rules(group string, verbs []string, resources ...string) rbacv1.PolicyRule 
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 }
 
-// named limits a rule to one object. A list or a watch must select that name.
-func named(r rbacv1.PolicyRule, name string) rbacv1.PolicyRule {
-	r.ResourceNames = []string{name}
+// named limits a rule to some objects. A list or a watch must select one of the names.
+func named(r rbacv1.PolicyRule, names ...string) rbacv1.PolicyRule {
+	r.ResourceNames = names
 	return r
 }
 
@@ -148,7 +148,7 @@ func clusterRules() []rbacv1.PolicyRule {
 	return append(all,
 		// The roots of the mesh in each namespace. No name can limit who creates.
 		rules("", []string{"create"}, "configmaps"),
-		named(rules("", append([]string{"patch"}, watched...), "configmaps"), ca.RootsConfigMap),
+		named(rules("", append([]string{"patch"}, watched...), "configmaps"), ca.RootsConfigMap, ca.RevokedConfigMap),
 		named(rules(admission, update, "validatingwebhookconfigurations"), validator),
 		named(rules(admission, update, "mutatingwebhookconfigurations"), injector),
 	)

@@ -17,6 +17,8 @@ type Authority struct {
 	keys  parsedKeys
 	chain []string // what follows a leaf: intermediates, roots
 	pool  *x509.CertPool
+	// revoked are certificates that count no more.
+	revoked revocations
 }
 
 // New returns the authority that has some keys, if they are valid now.

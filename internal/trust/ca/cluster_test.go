@@ -295,3 +295,58 @@ func (s *selector) set(label string) {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
+
+// TestRevokedCertificatesAreInEachNamespace follows the lists of an authority into its ConfigMaps:
+// there are none without lists, and they stay as they are while the lists are not known.
+func TestRevokedCertificatesAreInEachNamespace(t *testing.T) {
+	api := kubeapi.Start(t, kubeapi.Options{NoControllerManager: true}) // it looks at all namespaces
+	client := clientOf(t, api)
+	holder := NewHolder()
+	namespace := api.Namespace(t, nil)
+	metrics := newMetrics(time.Now())
+	lists := NewRoots(RootsOptions{
+		Holder: holder, Client: client, Interval: time.Millisecond, Metrics: metrics, Log: quiet,
+		Name: RevokedConfigMap, Key: RevokedKey, Content: (*Authority).Revoked,
+	})
+	roots := NewRoots(RootsOptions{
+		Holder: holder, Client: client, Interval: time.Millisecond, Metrics: metrics, Log: quiet,
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { lists.Run(ctx) })
+	running.Go(func() { roots.Run(ctx) })
+	defer running.Wait()
+	defer cancel()
+	awaitRoots := func(a *Authority) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			c, err := client.ConfigMaps(namespace).Get(ctx, RootsConfigMap, metav1.GetOptions{})
+			return err == nil && c.Data[RootsKey] == string(a.Bundle())
+		}, longest, time.Millisecond)
+	}
+	has := func(content string) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			c, err := client.ConfigMaps(namespace).Get(ctx, RevokedConfigMap, metav1.GetOptions{})
+			return err == nil && c.Data[RevokedKey] == content
+		}, longest, time.Millisecond)
+	}
+
+	plain := selfSigned(t, time.Now())
+	holder.Set(plain)
+	awaitRoots(plain)
+	_, err := client.ConfigMaps(namespace).Get(ctx, RevokedConfigMap, metav1.GetOptions{})
+	require.True(t, apierrors.IsNotFound(err), "an authority without lists has no ConfigMaps")
+
+	holder.Set(plain.withRevocations(revocations{text: []byte("lists")}))
+	has("lists")
+	require.NoError(t, client.ConfigMaps(namespace).Delete(ctx, RevokedConfigMap, metav1.DeleteOptions{}))
+	has("lists")
+	unknown := selfSigned(t, time.Now()).withRevocations(revocations{refused: true})
+	holder.Set(unknown)
+	awaitRoots(unknown)
+	has("lists")
+	holder.Set(plain)
+	has("")
+	require.Zero(t, valueOf(t, metrics.CA.RootWrites.WithLabelValues("error")))
+}

@@ -4,7 +4,8 @@
 //	Secret istio-ca-secret  ─┴──────────► Holder ─────► (a value) ────► Serving: 15012
 //	       ▲                                 │
 //	       └─ Store.Maintain (the leader)    └─ Roots.Run (the leader) ► ConfigMap istio-ca-root-cert
-//	          makes and rotates the root                                 in each namespace
+//	          makes and rotates the root                                 (istio-ca-crl) in each
+//	                                                                     namespace
 //
 // An Authority is immutable and signs. A request proves that the caller has a key and asks for
 // nothing else: the identity in the certificate is the one that the caller proved, and a request

@@ -29,13 +29,27 @@ func (h *Holder) Get() (a *Authority, changed <-chan struct{}, err error) {
 	return h.authority, h.changed, nil
 }
 
-// Roots returns what verifies the certificates that the authority in use has signed.
+// Roots returns what verifies the certificates that the authority in use has signed. There is an
+// error if nobody can tell which of them are revoked.
 func (h *Holder) Roots() (*x509.CertPool, error) {
 	authority, _, err := h.Get()
 	if err != nil {
 		return nil, err
 	}
+	if authority.revoked.refused {
+		return nil, errNoLists
+	}
 	return authority.pool, nil
+}
+
+// Revoked returns ErrRevoked if the authority in use, or one above it, has revoked one of the
+// certificates, which lead from a leaf to a root.
+func (h *Holder) Revoked(chain []*x509.Certificate) error {
+	authority, _, err := h.Get()
+	if err != nil {
+		return err
+	}
+	return authority.revoked.check(chain)
 }
 
 // Set replaces the authority.

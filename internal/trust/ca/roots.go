@@ -25,12 +25,22 @@ const RootsConfigMap = "istio-ca-root-cert"
 // RootsKey is the key of the ConfigMaps.
 const RootsKey = "root-cert.pem"
 
+// RevokedConfigMap is the default name of the ConfigMaps with revoked certificates, which is
+// Istio's.
+const RevokedConfigMap = "istio-ca-crl"
+
 // RootsOptions are what Roots needs.
 type RootsOptions struct {
 	Holder *Holder
 	Client typedcorev1.CoreV1Interface
 	// Name is that of the ConfigMaps (PILOT_CA_CERT_CONFIGMAP); empty means RootsConfigMap.
 	Name string
+	// Key is that of the ConfigMaps; empty means RootsKey.
+	Key string
+	// Content returns what stands under Key, which is bounded by the size of a Secret. Where it is
+	// empty, no ConfigMap is made, and what has content is emptied. If it is not known, nothing is
+	// written. Nil means the roots.
+	Content func(*Authority) (text []byte, known bool)
 	// Scope returns what reports whether a namespace gets one, by its labels; nil as long as that
 	// is not known. The channel is closed when another takes its place. Without Scope, each
 	// namespace gets one.
@@ -42,7 +52,8 @@ type RootsOptions struct {
 	Log      *slog.Logger
 }
 
-// Roots keeps a ConfigMap with the roots of the mesh in each namespace in scope.
+// Roots keeps a ConfigMap with the roots of the mesh in each namespace in scope, or with other
+// content of the authority.
 type Roots struct {
 	o RootsOptions
 	// events of namespaces and ConfigMaps, which Run handles.
@@ -54,7 +65,10 @@ func NewRoots(o RootsOptions) *Roots {
 	if o.Interval == 0 {
 		o.Interval = 20 * time.Millisecond
 	}
-	o.Name = cmp.Or(o.Name, RootsConfigMap)
+	o.Name, o.Key = cmp.Or(o.Name, RootsConfigMap), cmp.Or(o.Key, RootsKey)
+	if o.Content == nil {
+		o.Content = func(a *Authority) ([]byte, bool) { return a.Bundle(), true }
+	}
 	if o.Scope == nil {
 		o.Scope = everywhere
 	}
@@ -69,7 +83,7 @@ func everywhere() (selects func(map[string]string) bool, changed <-chan struct{}
 // rootsState is what Run knows. Only its goroutine uses it.
 type rootsState struct {
 	namespaces map[string]map[string]string // labels by name, of those that are not being deleted
-	present    map[string]string            // the roots in the ConfigMaps, by namespace
+	present    map[string]string            // the content of the ConfigMaps, by namespace
 	due        map[string]struct{}          // namespaces to look at
 	failed     map[string]struct{}          // those that are due again after retryDelay
 }
@@ -92,10 +106,10 @@ func (r *Roots) Run(ctx context.Context) {
 	}
 	synced := r.watch(ctx)
 	var pace, retry <-chan time.Time // set while something is due, or has failed
-	authority, changed, err := r.o.Holder.Get()
+	content, changed := r.content()
 	selects, rescoped := r.o.Scope()
 	for {
-		if pace == nil && len(state.due) > 0 && synced == nil && err == nil && selects != nil {
+		if pace == nil && len(state.due) > 0 && synced == nil && content != nil && selects != nil {
 			pace = time.After(r.o.Interval)
 		}
 		if retry == nil && len(state.failed) > 0 {
@@ -110,7 +124,7 @@ func (r *Roots) Run(ctx context.Context) {
 			synced = nil
 			state.all()
 		case <-changed: // Get is called only here: elsewhere it would replace a closed channel, unseen
-			authority, changed, err = r.o.Holder.Get()
+			content, changed = r.content()
 			state.all()
 		case <-rescoped:
 			selects, rescoped = r.o.Scope()
@@ -120,9 +134,24 @@ func (r *Roots) Run(ctx context.Context) {
 			state.retry()
 		case <-pace:
 			pace = nil
-			r.step(ctx, state, want{string(authority.Bundle()), selects})
+			r.step(ctx, state, want{*content, selects})
 		}
 	}
+}
+
+// content returns what the ConfigMaps should have; nil if that is not known. The channel is closed
+// when it may be another.
+func (r *Roots) content() (*string, <-chan struct{}) {
+	authority, changed, err := r.o.Holder.Get()
+	if err != nil {
+		return nil, changed
+	}
+	text, known := r.o.Content(authority)
+	if !known {
+		return nil, changed
+	}
+	content := string(text)
+	return &content, changed
 }
 
 // all makes all namespaces due.
@@ -142,7 +171,7 @@ func (s *rootsState) retry() {
 
 // want is what the ConfigMaps of the selected namespaces should have.
 type want struct {
-	bundle  string
+	content string
 	selects func(labels map[string]string) bool
 }
 
@@ -152,11 +181,11 @@ func (r *Roots) step(ctx context.Context, s *rootsState, w want) {
 	for namespace := range s.due {
 		delete(s.due, namespace)
 		labels, exists := s.namespaces[namespace]
-		if !exists || s.present[namespace] == w.bundle || slices.Contains(systemNamespaces, namespace) ||
+		if !exists || s.present[namespace] == w.content || slices.Contains(systemNamespaces, namespace) ||
 			!w.selects(labels) {
 			continue
 		}
-		if !r.write(ctx, namespace, w.bundle) {
+		if !r.write(ctx, namespace, w.content) {
 			s.failed[namespace] = struct{}{}
 		}
 		return
@@ -164,13 +193,17 @@ func (r *Roots) step(ctx context.Context, s *rootsState, w want) {
 }
 
 // write applies the ConfigMap of a namespace. It reports whether that is done.
-func (r *Roots) write(ctx context.Context, namespace, bundle string) bool {
+func (r *Roots) write(ctx context.Context, namespace, content string) bool {
+	var data map[string]string // without content, the key goes
+	if content != "" {
+		data = map[string]string{r.o.Key: content}
+	}
 	text, err := json.Marshal(&corev1.ConfigMap{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: r.o.Name, Namespace: namespace, Labels: map[string]string{"istio.io/config": "true"},
 		},
-		Data: map[string]string{RootsKey: bundle},
+		Data: data,
 	})
 	if err != nil {
 		return false
@@ -186,8 +219,8 @@ func (r *Roots) write(ctx context.Context, namespace, bundle string) bool {
 		result = "gone"
 	case err != nil:
 		result = "error"
-		r.o.Log.Error("the roots of the mesh cannot be written", "configmap", namespace+"/"+r.o.Name,
-			"error", err)
+		r.o.Log.Error("the ConfigMap of the certificate authority cannot be written",
+			"configmap", namespace+"/"+r.o.Name, "error", err)
 	}
 	r.o.Metrics.CA.RootWrites.WithLabelValues(result).Inc()
 	return result != "error"
@@ -199,15 +232,15 @@ func (r *Roots) watch(ctx context.Context) <-chan struct{} {
 	_, namespaces := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: cache.NewListWatchFromClient(client, "namespaces", "", fields.Everything()),
 		ObjectType:    &corev1.Namespace{},
-		Transform:     onlyNames,
+		Transform:     r.onlyNames,
 		Handler:       r.handler(ctx, sawNamespace, goneNamespace),
 	})
 	_, configMaps := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: cache.NewListWatchFromClient(client, "configmaps", "",
 			fields.OneTermEqualSelector(metav1.ObjectNameField, r.o.Name)),
 		ObjectType: &corev1.ConfigMap{},
-		Transform:  onlyNames,
-		Handler:    r.handler(ctx, sawConfigMap, goneConfigMap),
+		Transform:  r.onlyNames,
+		Handler:    r.handler(ctx, r.sawConfigMap, goneConfigMap),
 	})
 	go namespaces.RunWithContext(ctx)
 	go configMaps.RunWithContext(ctx)
@@ -243,13 +276,13 @@ func (r *Roots) handler(ctx context.Context, saw, gone func(*rootsState, metav1.
 }
 
 // onlyNames drops what is not needed of an object.
-func onlyNames(o any) (any, error) {
+func (r *Roots) onlyNames(o any) (any, error) {
 	switch o := o.(type) {
 	case *corev1.Namespace:
 		o.ManagedFields, o.Annotations = nil, nil
 	case *corev1.ConfigMap:
 		o.ManagedFields, o.Annotations, o.BinaryData = nil, nil, nil
-		o.Data = map[string]string{RootsKey: o.Data[RootsKey]}
+		o.Data = map[string]string{r.o.Key: o.Data[r.o.Key]}
 	}
 	return o, nil
 }
@@ -268,9 +301,9 @@ func goneNamespace(s *rootsState, o metav1.Object) {
 	delete(s.due, o.GetName())
 }
 
-func sawConfigMap(s *rootsState, o metav1.Object) {
+func (r *Roots) sawConfigMap(s *rootsState, o metav1.Object) {
 	if c, ok := o.(*corev1.ConfigMap); ok {
-		s.present[c.Namespace] = c.Data[RootsKey]
+		s.present[c.Namespace] = c.Data[r.o.Key]
 		s.due[c.Namespace] = struct{}{}
 	}
 }

@@ -37,9 +37,11 @@ type StoreOptions struct {
 	// Overlap is how long a new self-signed root is distributed before it signs. It should be no
 	// shorter than the longest life of a workload's certificate.
 	Overlap time.Duration
-	Metrics *observe.Metrics
-	Log     *slog.Logger
-	Now     func() time.Time
+	// IgnoreRevoked leaves lists of revoked certificates out (PILOT_ENABLE_CA_CRL=false).
+	IgnoreRevoked bool
+	Metrics       *observe.Metrics
+	Log           *slog.Logger
+	Now           func() time.Time
 }
 
 // Store keeps the authority in the Secrets of the root namespace, for all replicas.
@@ -66,6 +68,7 @@ func NewStore(h *Holder, o StoreOptions) *Store {
 const (
 	checkEvery = time.Hour // for what is due, and for what was not valid yet
 	retryDelay = 5 * time.Second
+	endsSoon   = 24 * time.Hour
 )
 
 // Run watches both Secrets and passes the authority to the Holder until ctx ends. Nothing is passed
@@ -97,13 +100,33 @@ func (s *Store) checkExpiry() time.Duration {
 	}
 	left := authority.Expires().Sub(s.o.Now())
 	if left > 0 {
-		return min(left+time.Second, checkEvery)
+		return min(left+time.Second, s.checkRevoked(authority))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.o.Log.Error("the certificate authority has expired; no certificate is issued, and those that it has issued "+
 		"expire with it", "secret", s.o.Namespace+"/"+s.source, "expired", authority.Expires().UTC())
 	return checkEvery
+}
+
+// checkRevoked reports lists of revoked certificates that have ended, or do so before long. It
+// returns when to look again.
+func (s *Store) checkRevoked(a *Authority) time.Duration {
+	ends := a.revoked.ends()
+	if ends.IsZero() {
+		return checkEvery
+	}
+	secret := []any{"secret", s.o.Namespace + "/" + Plugged, "key", RevokedKey, "ends", ends.UTC()}
+	left := ends.Sub(s.o.Now())
+	switch {
+	case left <= 0:
+		s.o.Log.Error("the lists of revoked certificates have ended; proxies refuse all certificates until there "+
+			"are new ones", secret...)
+		return checkEvery
+	case left < endsSoon:
+		s.o.Log.Warn("the lists of revoked certificates end soon; proxies then refuse all certificates", secret...)
+	}
+	return min(left+time.Second, checkEvery)
 }
 
 func (s *Store) watch(name string) cache.Controller {
@@ -178,6 +201,30 @@ func (s *Store) read(data map[string][]byte) (*Authority, error) {
 	return New(keys, s.o.Now())
 }
 
+// revocations returns the lists of revoked certificates in a Secret. If they cannot be used, those
+// from before stay, unless they are another authority's.
+func (s *Store) revocations(a *Authority, source string, data map[string][]byte) revocations {
+	text := data[RevokedKey]
+	if s.o.IgnoreRevoked || source != Plugged || len(bytes.TrimSpace(text)) == 0 {
+		return revocations{}
+	}
+	lists, err := a.readRevocations(text, s.o.Now())
+	if err == nil {
+		return lists
+	}
+	s.o.Metrics.CA.Rejected.WithLabelValues(source).Inc()
+	meanwhile := "proxies keep those that they have, and client certificates prove nobody at port 15012"
+	lists = revocations{refused: true}
+	if last, _, e := s.holder.Get(); e == nil && len(last.revoked.text) > 0 {
+		if kept, e := a.readRevocations(last.revoked.text, s.o.Now()); e == nil {
+			lists, meanwhile = kept, "the last ones stay in use"
+		}
+	}
+	s.o.Log.Error("the lists of revoked certificates are invalid; "+meanwhile,
+		"secret", s.o.Namespace+"/"+source, "key", RevokedKey, "error", err)
+	return lists
+}
+
 // use passes an authority on. The caller holds mu.
 func (s *Store) use(a *Authority, source string, data map[string][]byte) {
 	secret := s.o.Namespace + "/" + source
@@ -190,6 +237,7 @@ func (s *Store) use(a *Authority, source string, data map[string][]byte) {
 		s.o.Log.Warn("a certificate authority has both forms; "+tlsCertificateKey+" counts, not "+certificateKey,
 			"secret", secret)
 	}
+	a = a.withRevocations(s.revocations(a, source, data))
 	s.source, s.used = source, data
 	s.o.Metrics.CA.RootExpiry.Set(float64(a.RootExpires().Unix()))
 	s.o.Metrics.CA.ChainExpiry.Set(float64(a.Expires().Unix()))
