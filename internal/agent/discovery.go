@@ -28,6 +28,7 @@ func (b *builder) xds(
 		Address:     s.ControlPlane.Address,
 		ServerName:  s.ControlPlane.ServerName,
 		RootFile:    s.ControlPlane.RootFile,
+		Compliance:  s.Compliance,
 		Plaintext:   s.ControlPlane.Plaintext,
 		TokenFile:   s.ControlPlane.TokenFile,
 		ClusterID:   s.Node.ClusterID,

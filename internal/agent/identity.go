@@ -98,6 +98,7 @@ func (b *builder) authority() (*grpc.ClientConn, error) {
 		Address:    s.CA.Address,
 		ServerName: s.CA.ServerName,
 		RootFile:   s.CA.RootFile,
+		Compliance: s.Compliance,
 		TokenFile:  s.CA.TokenFile,
 		ClusterID:  s.Node.ClusterID,
 		Headers:    s.CA.Headers,

@@ -102,10 +102,18 @@ func (a *authority) lead(ctx context.Context) {
 // so that proxies verify it by the roots of the mesh, unless the operator has one of their own.
 func (c *Cluster) TLS() *tls.Config {
 	if c.authority != nil && c.o.Files.Certificate == "" {
-		return c.authority.serving.TLS()
+		return c.limited(c.authority.serving.TLS())
 	}
 	config := c.certificates.TLS()
 	config.ClientAuth = tls.RequestClientCert
+	return c.limited(config)
+}
+
+// limited returns the configuration of a server within the operator's limits.
+func (c *Cluster) limited(config *tls.Config) *tls.Config {
+	if c.o.LimitTLS != nil {
+		c.o.LimitTLS(config)
+	}
 	return config
 }
 

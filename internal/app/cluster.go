@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
@@ -16,6 +17,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/lateen-mesh/lateen/internal/api/compliance"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/cluster/certs"
 	"github.com/lateen-mesh/lateen/internal/cluster/gateways"
@@ -53,6 +55,8 @@ type ClusterOptions struct {
 	// Inject is set if the webhook injects Pods, and Native says where their proxies stand.
 	Inject bool
 	Native watch.Native
+	// Compliance is the policy that the agents of injected Pods keep.
+	Compliance compliance.Policy
 	// Webhook and Health are the listeners of the webhook (over TLS) and of /ready (in plaintext);
 	// nil for none. The Cluster closes them.
 	Webhook, Health net.Listener
@@ -60,6 +64,9 @@ type ClusterOptions struct {
 	Files certs.Files
 	// WebhookClients say who may ask the webhook; the zero value stands for everybody.
 	WebhookClients certs.Clients
+	// LimitTLS narrows what connections to the secure port and to the webhook may use; nil for Go's
+	// own limits.
+	LimitTLS func(*tls.Config)
 	// ClientCA is a file with the roots of authorities elsewhere, whose certificates open streams
 	// as those of the mesh's own do; empty for none.
 	ClientCA string
@@ -200,7 +207,7 @@ func (c *Cluster) run(ctx context.Context, p *Pipeline) error {
 		})
 	}
 	webhook := webhook.NewServer(webhook.NewHandler(c.admission(p)))
-	webhook.TLSConfig = c.certificates.TLS()
+	webhook.TLSConfig = c.limited(c.certificates.TLS())
 	c.callers.On(webhook.TLSConfig)
 	// handshakes that fail are the clients' affair
 	webhook.ErrorLog = slog.NewLogLogger(c.o.Log.Handler(), slog.LevelDebug)

@@ -19,6 +19,7 @@ func (c *Cluster) watchTemplates() {
 	w := watch.New(watch.Options{
 		Core: c.core.RESTClient(), Namespace: o.Names.Namespace, ConfigMap: o.Names.InjectorConfig,
 		MeshConfig: o.Names.MeshConfig, Revision: o.Revision, Native: o.Native, Metrics: o.Metrics, Log: o.Log,
+		Compliance: o.Compliance.String(),
 	})
 	if injects {
 		c.injection = w

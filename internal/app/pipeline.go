@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lateen-mesh/lateen/internal/admin"
+	"github.com/lateen-mesh/lateen/internal/api/compliance"
 	"github.com/lateen-mesh/lateen/internal/api/convert"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/app/config"
@@ -83,6 +84,10 @@ type Options struct {
 func (o Options) meshDefaults() model.MeshConfig {
 	mesh := o.Mesh
 	mesh.OwnHostsOnly, mesh.Sessions = o.Config.OwnHostsOnly, o.Config.Sessions
+	if policy := o.Config.Compliance; policy != compliance.None {
+		limits := &model.TLSParams{Compliance: policy}
+		mesh.MeshTLS, mesh.TLSDefaults = limits, limits
+	}
 	if sampling := o.Config.Sampling; sampling != nil {
 		mesh.Tracing.Sampling = *sampling
 	}

@@ -101,8 +101,7 @@ func TestTheAgentIsNoControlPlane(t *testing.T) {
 		CombinedOutput()
 	require.NoError(t, err, string(out))
 	own := []string{"cmd/lateen-agent", "internal/agent", "internal/xds/typeurl", "internal/xds/nametable",
-		"internal/xds/proxystats",
-		"internal/observe/footprint"}
+		"internal/xds/proxystats", "internal/observe/footprint", "internal/api/compliance"}
 	for pkg := range strings.Lines(string(out)) {
 		pkg = strings.TrimSpace(pkg)
 		if name, ours := strings.CutPrefix(pkg, module); ours {

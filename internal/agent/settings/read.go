@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/api/compliance"
 	"github.com/lateen-mesh/lateen/internal/xds/proxystats"
 )
 
@@ -28,7 +29,6 @@ const (
 // To go on without them would be another security than the one that was asked for.
 var refused = []string{
 	"PROV_CERT", "XDS_AUTH_PROVIDER", "ENVOY_SECURE_METRICS_PORT", "ENVOY_SECURE_MERGED_METRICS_PORT",
-	"COMPLIANCE_POLICY",
 }
 
 // ignored are variables that pilot-agent reads and that change nothing here.
@@ -265,6 +265,9 @@ func (e *environment) trust(s *Settings, c proxyConfig) {
 		Plaintext:  c.ControlPlaneAuthPolicy == "NONE",
 		LastConfig: lastConfig,
 	}
+	var err error
+	s.Compliance, err = compliance.Parse(e.text("COMPLIANCE_POLICY", ""))
+	e.check(wrap("COMPLIANCE_POLICY", err))
 	e.oneOf("CA_PROVIDER", "Citadel", "Citadel")
 	e.oneOf("CREDENTIAL_FETCHER_TYPE", "JWT", "JWT")
 	ca := e.address("CA_ADDR", e.text("CA_ADDR", discovery))

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/api/compliance"
 	"github.com/lateen-mesh/lateen/internal/xds/proxystats"
 )
 
@@ -36,6 +37,8 @@ type Settings struct {
 	DNS          DNS
 	Status       Status
 	Log          Log
+	// Compliance limits TLS to the control plane (COMPLIANCE_POLICY).
+	Compliance compliance.Policy
 
 	// Notices say what was set and is left out, a sentence each.
 	Notices []string

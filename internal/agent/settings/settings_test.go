@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/api/compliance"
 )
 
 // pod is what the injector's template sets, at least.
@@ -216,6 +218,9 @@ func TestWhereCertificatesComeFrom(t *testing.T) {
 	s = read(t, pod("FILE_MOUNTED_CERTS=true"))
 	require.Empty(t, s.CA.Address)
 	require.Equal(t, "./etc/certs/cert-chain.pem", s.CA.Mounted.Chain)
+
+	require.Equal(t, revoked, s.CA.RevokedFile)
+	require.Equal(t, compliance.FIPS1402, read(t, pod("COMPLIANCE_POLICY=fips-140-2")).Compliance)
 
 	s = read(t, pod("PILOT_CERT_PROVIDER=kubernetes"))
 	require.Equal(t, kubeRoot, s.CA.RootFile)

@@ -20,6 +20,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
+
+	"github.com/lateen-mesh/lateen/internal/api/compliance"
 )
 
 // Upstream says how the control plane is reached.
@@ -31,6 +33,8 @@ type Upstream struct {
 	// RootFile has the roots that the server's certificate is verified by, in PEM. It is read for
 	// each new connection. Empty means the roots of the system.
 	RootFile string
+	// Compliance limits what TLS may use.
+	Compliance compliance.Policy
 	// Plaintext connects without TLS, and sends no token. Address must be of this machine.
 	Plaintext bool
 	// TokenFile has the token that is sent as "authorization: Bearer …"; it is read for each call.
@@ -112,6 +116,7 @@ type rootsOfFile struct {
 
 func (u Upstream) tls(roots *x509.CertPool) credentials.TransportCredentials {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: u.ServerName, RootCAs: roots}
+	u.Compliance.Limit(config)
 	if u.Certificate != nil {
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			if own := u.Certificate(); own != nil {

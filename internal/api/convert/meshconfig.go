@@ -161,8 +161,8 @@ func (r *reader) meshOf(p path, in *mesh.MeshConfig, out *model.MeshConfig) {
 	)
 	out.DetectionTimeout = r.durationOrZero(p.dot("protocolDetectionTimeout"), in.GetProtocolDetectionTimeout())
 	out.UpgradeHTTP2 = in.GetH2UpgradePolicy() == mesh.MeshConfig_UPGRADE
-	out.MeshTLS = r.tlsParams(p.dot("meshMTLS"), in.GetMeshMTLS())
-	out.TLSDefaults = r.tlsParams(p.dot("tlsDefaults"), in.GetTlsDefaults())
+	out.MeshTLS = r.tlsParams(p.dot("meshMTLS"), in.GetMeshMTLS(), out.MeshTLS)
+	out.TLSDefaults = r.tlsParams(p.dot("tlsDefaults"), in.GetTlsDefaults(), out.TLSDefaults)
 	r.trustDomains(p, in, out)
 	r.caCertificates(p.dot("caCertificates"), in.GetCaCertificates(), out)
 	out.PathNormalization = r.pathNormalization(p.dot("pathNormalization.normalization"), in.GetPathNormalization())

@@ -15,14 +15,17 @@ const curves = "X25519MLKEM768 X25519 P-256 P-384 P-521"
 
 // tlsParams reads limits on TLS. A value that proxies do not know is left out. Where none is left
 // the limit is narrower than any that could be meant: TLS 1.3, which asks no list of ciphers, and
-// one curve.
-func (r *reader) tlsParams(p path, in *mesh.MeshConfig_TLSConfig) *model.TLSParams {
+// one curve. What stands above the configuration of the mesh stays.
+func (r *reader) tlsParams(p path, in *mesh.MeshConfig_TLSConfig, above *model.TLSParams) *model.TLSParams {
 	if in == nil {
-		return nil
+		return r.pools.tlsParams.Canonical(above)
 	}
 	out := &model.TLSParams{
 		Ciphers: r.ciphers(p.dot("cipherSuites"), in.GetCipherSuites()),
 		Curves:  r.known(p.dot("ecdhCurves"), in.GetEcdhCurves(), words{"curve", curves}),
+	}
+	if above != nil {
+		out.Compliance = above.Compliance
 	}
 	switch v := in.GetMinProtocolVersion(); v {
 	case mesh.MeshConfig_TLSConfig_TLS_AUTO:

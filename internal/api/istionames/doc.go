@@ -1,3 +1,4 @@
 // Package istionames owns the table of Istio's annotations and labels (istio.io/api, annotation and
-// label): which of them are in force, and why the others are not. It imports nothing of Lateen.
+// label) and of the fields of a node's metadata: which of them are in force, and why the others are
+// not. It imports nothing of Lateen.
 package istionames

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -85,6 +86,65 @@ Each annotation and label of istio.io/api. This page is made of the table by whi
 		fmt.Fprintf(b, "| `%s` | %s | %s |\n", n.Name, kindOf(n), said)
 	}
 	golden.File(t, "../../../docs/reference/annotations.md", b.String())
+}
+
+// TestNodeMetadataInForceIsRead compares the table with what the control plane and the agent read.
+func TestNodeMetadataInForceIsRead(t *testing.T) {
+	code := func(pattern string) string {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		var all strings.Builder
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			all.Write(text)
+		}
+		return all.String()
+	}
+	plane, agent := code("../../xds/serve/*.go"), code("../../agent/settings/*.go")
+	seen := map[string]bool{}
+	for _, f := range NodeMetadata() {
+		require.False(t, seen[f.Name], "%s is there twice", f.Name)
+		seen[f.Name] = true
+		text := plane
+		if f.Agent {
+			text = agent
+		}
+		read := strings.Contains(text, `"`+f.Name+`"`) || f.Agent && strings.Contains(text, `"ISTIO_META_`+f.Name+`"`)
+		require.Equal(t, f.Agent || f.Why == "", read, f.Name)
+	}
+	for _, name := range regexp.MustCompile(`r\.[a-z]+\("([A-Z0-9_]+)"\)`).FindAllStringSubmatch(plane, -1) {
+		require.True(t, seen[name[1]] || name[1] == "LATEEN_STATS", "%s has no row", name[1])
+	}
+}
+
+// TestPageOfNodeMetadataIsCurrent holds the reference page; with -update it is written anew.
+func TestPageOfNodeMetadataIsCurrent(t *testing.T) {
+	b := &strings.Builder{}
+	b.WriteString(`# Metadata of nodes
+
+Each field of a node's metadata that istiod knows by name: what Istio's agent and ` + "`lateen-agent`" + `
+send of a proxy, from ` + "`ISTIO_META_*`" + ` and from the Pod. Other fields are kept, and have no effect.
+
+| field | |
+|---|---|
+`)
+	all := NodeMetadata()
+	slices.SortFunc(all, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
+	for _, f := range all {
+		said := f.Why
+		switch {
+		case said == "" && f.Agent:
+			said = "in force, by the agent"
+		case said == "":
+			said = "in force"
+		}
+		fmt.Fprintf(b, "| `%s` | %s |\n", f.Name, said)
+	}
+	golden.File(t, "../../../docs/reference/node-metadata.md", b.String())
 }
 
 func kindOf(n Name) string {

@@ -1,6 +1,10 @@
 package model
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/lateen-mesh/lateen/internal/api/compliance"
+)
 
 // ServerTLSMode says what a Gateway's server does with TLS.
 type ServerTLSMode uint8
@@ -78,6 +82,8 @@ type TLSParams struct {
 	// Ciphers are for TLS 1.2 and less; empty for Envoy's. Curves are for the exchange of keys, by
 	// their names in Envoy; empty for Envoy's.
 	Ciphers, Curves []string
+	// Compliance stands above all that objects say of TLS.
+	Compliance compliance.Policy
 }
 
 // TLSVersion is a version of TLS; the zero value leaves it to the default.

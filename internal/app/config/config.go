@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/lateen-mesh/lateen/internal/api/compliance"
 )
 
 // Config are the settings of the pipeline.
@@ -78,6 +80,8 @@ type Config struct {
 	// IgnoreRevoked leaves the authority's lists of revoked certificates out
 	// (PILOT_ENABLE_CA_CRL=false).
 	IgnoreRevoked bool
+	// Compliance limits TLS of the control plane and of all proxies (COMPLIANCE_POLICY, none).
+	Compliance compliance.Policy
 	// NodeAccounts are the service accounts, as "namespace/name", that may ask for certificates of
 	// the Pods of their node (CA_TRUSTED_NODE_ACCOUNTS).
 	NodeAccounts []string
@@ -166,6 +170,7 @@ func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 		MaxWorkloadCertTTL:   read(&r, "MAX_WORKLOAD_CERT_TTL", 90*24*time.Hour, lifetime),
 		RootsName:            read(&r, "PILOT_CA_CERT_CONFIGMAP", "istio-ca-root-cert", objectName),
 		IgnoreRevoked:        !read(&r, "PILOT_ENABLE_CA_CRL", true, boolean),
+		Compliance:           read(&r, "COMPLIANCE_POLICY", compliance.None, compliance.Parse),
 		NodeAccounts:         read(&r, "CA_TRUSTED_NODE_ACCOUNTS", nil, accounts),
 		RenewByTokens:        !read(&r, "LATEEN_RENEW_BY_CERTIFICATE", true, boolean),
 		AllClusters:          !read(&r, "PILOT_FILTER_GATEWAY_CLUSTER_CONFIG", true, boolean),

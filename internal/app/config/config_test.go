@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lateen-mesh/lateen/internal/api/compliance"
 )
 
 func lookup(env map[string]string) func(string) (string, bool) {
@@ -75,6 +77,7 @@ func TestVariablesAreRead(t *testing.T) {
 		"MAX_WORKLOAD_CERT_TTL":                          "48h",
 		"PILOT_CA_CERT_CONFIGMAP":                        "roots",
 		"PILOT_ENABLE_CA_CRL":                            "false",
+		"COMPLIANCE_POLICY":                              "fips-140-3",
 		"CA_TRUSTED_NODE_ACCOUNTS":                       "istio-system/ztunnel,a/b",
 		"LATEEN_RENEW_BY_CERTIFICATE":                    "false",
 		"EXTERNAL_CA":                                    "ISTIOD_RA_KUBERNETES_API",
@@ -101,6 +104,7 @@ func TestVariablesAreRead(t *testing.T) {
 		MaxWorkloadCertTTL:   48 * time.Hour,
 		RootsName:            "roots",
 		IgnoreRevoked:        true,
+		Compliance:           compliance.FIPS1403,
 		NodeAccounts:         []string{"istio-system/ztunnel", "a/b"},
 		RenewByTokens:        true,
 		AllClusters:          true,

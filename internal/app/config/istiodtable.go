@@ -22,6 +22,7 @@ func honoured() []Variable {
 		{Name: "CA_TRUSTED_NODE_ACCOUNTS"},
 		{Name: "CERT_SIGNER_DOMAIN"},
 		{Name: "CLUSTER_ID", Default: "Kubernetes", Why: "by the flag --cluster-id too"},
+		{Name: "COMPLIANCE_POLICY"},
 		{Name: "ENABLE_CA_SERVER", Default: "true"},
 		{Name: "ENABLE_DEBUG_ON_HTTP", Default: "true", Why: "on loopback addresses alone; over xDS by identity"},
 		{Name: "ENABLE_NATIVE_SIDECARS", Default: "auto"},

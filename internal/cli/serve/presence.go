@@ -29,6 +29,8 @@ import (
 type presenceFlags struct {
 	health, secureXDS, webhook string
 	certificate, key, ca       string
+	minTLS                     string
+	ciphers                    []string
 	clientCA                   string
 	callers                    certs.Clients
 	write                      bool
@@ -61,6 +63,11 @@ func (f *presenceFlags) bind(cmd *cobra.Command) {
 		"",
 		"the roots that the API server shall know it by (default: those in the webhook's configuration are left alone)",
 	)
+	flags.StringVar(&f.minTLS, "tls-min-version", "1.2",
+		"the least version of TLS that is taken over TLS: 1.2 or 1.3")
+	flags.StringSliceVar(&f.ciphers, "tls-cipher-suites", nil,
+		"the ciphers of TLS 1.2 that are taken, by their names in Go; those of TLS 1.3 are Go's choice "+
+			"(default: Go's choice)")
 	flags.StringVar(&f.clientCA, "client-ca", "",
 		"the roots of an authority elsewhere, in PEM, whose certificates open streams at --secure-xds-address as "+
 			"Lateen's own do; it is read again when it changes")
@@ -94,6 +101,7 @@ func (f *presenceFlags) bind(cmd *cobra.Command) {
 	command.HostPort(flags, "health-address", &f.health)
 	command.HostPort(flags, "secure-xds-address", &f.secureXDS)
 	command.HostPort(flags, "webhook-address", &f.webhook)
+	f.checkTLS(flags)
 	cmd.MarkFlagsRequiredTogether("tls-cert", "tls-key")
 	for _, file := range []string{"tls-cert", "tls-key", "tls-ca", "client-ca", "webhook-client-ca"} {
 		_ = cmd.MarkFlagFilename(file)
@@ -104,6 +112,7 @@ func (f *presenceFlags) bind(cmd *cobra.Command) {
 func (f *presenceFlags) excludeWith(cmd *cobra.Command, other string) {
 	for _, name := range []string{
 		"health-address", "secure-xds-address", "webhook-address", "tls-cert", "tls-key", "tls-ca", "write",
+		"tls-min-version", "tls-cipher-suites",
 		"webhook-failure-policy", "lease-duration", "webhook-client-ca", "webhook-client-name",
 		"webhook-require-client-cert", "client-ca",
 	} {
@@ -139,6 +148,8 @@ func (f *clusterFlags) join(p *app.Options) error {
 		ClientCA:         f.presence.clientCA,
 		Inject:           p.Config.Inject,
 		Native:           watch.Native(p.Config.NativeSidecars),
+		Compliance:       p.Config.Compliance,
+		LimitTLS:         f.presence.limitTLS(p.Config.Compliance),
 		FailurePolicy: admissionregistrationv1.FailurePolicyType(
 			f.presence.failurePolicy,
 		), Metrics: p.Metrics, Log: p.Log,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/agent/intercept"
 	agent "github.com/lateen-mesh/lateen/internal/agent/settings"
+	"github.com/lateen-mesh/lateen/internal/api/compliance"
 )
 
 // fieldsOf are what a kubelet puts into variables of a running Pod.
@@ -48,7 +49,9 @@ func TestOurAgentReadsWhatIsInjected(t *testing.T) {
 		"sidecar.istio.io/logLevel": "debug", "traffic.sidecar.istio.io/excludeOutboundPorts": "3306"}},
 		"spec": {"containers": [{"name": "web", "image": "web", "ports": [{"containerPort": 8080}],
 			"readinessProbe": {"httpGet": {"path": "/ready", "port": 8080}}}]}}`
-	injector, err := New(Options{Namespace: "istio-system", Revision: "canary"}, Texts{
+	injector, err := New(Options{
+		Namespace: "istio-system", Revision: "canary", Compliance: compliance.FIPS1403.String(),
+	}, Texts{
 		Values: `global: {network: net-1, meshID: mesh-1, multiCluster: {clusterName: east}}`,
 		Mesh:   "trustDomain: example.com",
 	})
@@ -75,6 +78,7 @@ func TestOurAgentReadsWhatIsInjected(t *testing.T) {
 	require.Equal(t, "sidecar~10.0.0.7~web-0.shop~shop.svc.cluster.local", s.Node.ID())
 	require.Equal(t, "east", s.Node.ClusterID)
 	require.Equal(t, "example.com", s.Node.TrustDomain)
+	require.Equal(t, compliance.FIPS1403, s.Compliance)
 	require.Equal(t, "istiod-canary.istio-system.svc:15012", s.ControlPlane.Address)
 	require.Equal(t, s.ControlPlane.Address, s.CA.Address)
 	require.Equal(t, 3, s.Envoy.Concurrency)

@@ -75,6 +75,8 @@ type Options struct {
 	NativeSidecars bool
 	// ProxyImage stands above the images of the values; empty for those.
 	ProxyImage string
+	// Compliance is the policy that agents keep too (COMPLIANCE_POLICY); empty for none.
+	Compliance string
 }
 
 // Injector adds proxies to Pods. It is immutable.

@@ -50,6 +50,7 @@ func (i *Injector) data(r *request) (*templateData, error) {
 		ProxyInitImage:           i.image(r, "", "global.proxy_init.image", "global.proxy.image"),
 		ProxyUID:                 r.user,
 		ProxyGID:                 r.group(),
+		CompliancePolicy:         i.Compliance,
 		InboundTrafficPolicyMode: strings.ToLower(i.mesh.GetInboundTrafficPolicy().GetMode().String()),
 	}
 	var err error

@@ -43,6 +43,7 @@ func (i *Injector) variables(r *request, f *proxyFacts) []object {
 		{"ISTIO_BOOTSTRAP_OVERRIDE", "/etc/istio/custom-bootstrap/custom_bootstrap.json", bootstrap},
 		{"ISTIO_META_MESH_ID", f.MeshID, f.MeshID != ""},
 		{"TRUST_DOMAIN", f.TrustDomain, f.TrustDomain != ""},
+		{"COMPLIANCE_POLICY", i.Compliance, i.Compliance != ""},
 	} {
 		if v.set {
 			all = append(all, object{"name": v.name, "value": v.value})

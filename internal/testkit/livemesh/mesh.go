@@ -19,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/api/compliance"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/app"
 	"github.com/lateen-mesh/lateen/internal/app/config"
@@ -44,6 +45,8 @@ type Options struct {
 	Unready bool
 	// Sessions has persistent sessions (PILOT_ENABLE_PERSISTENT_SESSION_FILTER).
 	Sessions bool
+	// Compliance is what connections in TLS keep (COMPLIANCE_POLICY).
+	Compliance compliance.Policy
 	// Metrics has proxies keep Istio's standard metrics.
 	Metrics bool
 	// ConnectionAge is the age at which connections of proxies end; 0 means never.
@@ -143,6 +146,7 @@ func (m *Mesh) assemble(o Options) {
 			MaxRequestsPerSecond: 1000,
 			SendUnhealthy:        o.Unready,
 			Sessions:             o.Sessions,
+			Compliance:           o.Compliance,
 			KeyNetworks:          o.KeyNetworks,
 			KeyRefresh:           o.KeyRefresh,
 		},

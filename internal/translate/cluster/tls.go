@@ -145,6 +145,7 @@ func (b *builder) tlsParams() *tlsv3.TlsParameters {
 		if limits.MinVersion == model.TLS13 {
 			p.TlsMinimumProtocolVersion = tlsv3.TlsParameters_TLSv1_3
 		}
+		pb.Comply(p, limits.Compliance)
 	}
 	return p
 }

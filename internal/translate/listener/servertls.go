@@ -71,6 +71,7 @@ func (c *ServerChain) params(of builder) *tlsv3.TlsParameters {
 	if t.MinVersion == model.TLSAuto {
 		p.TlsMinimumProtocolVersion = tlsVersion(limits.MinVersion, tlsv3.TlsParameters_TLSv1_2)
 	}
+	pb.Comply(p, limits.Compliance)
 	return p
 }
 

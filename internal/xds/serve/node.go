@@ -140,30 +140,17 @@ type Metadata struct {
 	Namespace      string
 	Labels         map[string]string
 	ServiceAccount string
-	WorkloadName   string
 	ClusterID      string
-	Network        string
-	NetworkView    []string // REQUESTED_NETWORK_VIEW
-	MeshID         string
 	NodeName       string
 	InstanceIPs    []netip.Addr
 	IstioVersion   string
-	IstioRevision  string
-	Generator      string
 
-	InterceptionMode     InterceptionMode // REDIRECT when not set
-	HTTPProxyPort        uint16           // 0 when not set
-	IdleTimeout          string
-	HTTP10               bool
-	UnprivilegedPod      bool
-	InboundExactBalance  bool // INBOUND_LISTENER_EXACT_BALANCE
-	OutboundExactBalance bool // OUTBOUND_LISTENER_EXACT_BALANCE
-	DNSCapture           bool
-	DNSAutoAllocate      bool
-	EnableHBONE          bool
-	EnvoyStatusPort      uint16
-	EnvoyPrometheusPort  uint16
-	LateenStats          string // the form of statistics that the proxy's agent reads; "" for none
+	InterceptionMode InterceptionMode // REDIRECT when not set
+	HTTPProxyPort    uint16           // 0 when not set
+	HTTP10           bool
+	DNSCapture       bool
+	EnvoyStatusPort  uint16
+	LateenStats      string // the form of statistics that the proxy's agent reads; "" for none
 
 	// raw is all that was sent, encoded: decoded it would take ten times the memory for each proxy,
 	// and it is rarely read.
@@ -221,30 +208,17 @@ func parseMetadata(s *structpb.Struct) (Metadata, error) {
 		Namespace:      r.text("NAMESPACE"),
 		Labels:         r.texts("LABELS"),
 		ServiceAccount: r.text("SERVICE_ACCOUNT"),
-		WorkloadName:   r.text("WORKLOAD_NAME"),
 		ClusterID:      r.text("CLUSTER_ID"),
-		Network:        r.text("NETWORK"),
-		NetworkView:    r.list("REQUESTED_NETWORK_VIEW"),
-		MeshID:         r.text("MESH_ID"),
 		NodeName:       r.text("NODE_NAME"),
 		InstanceIPs:    r.addresses("INSTANCE_IPS"),
 		IstioVersion:   r.text("ISTIO_VERSION"),
-		IstioRevision:  r.text("ISTIO_REVISION"),
-		Generator:      r.text("GENERATOR"),
 
-		InterceptionMode:     r.mode("INTERCEPTION_MODE"),
-		HTTPProxyPort:        r.port("HTTP_PROXY_PORT"),
-		IdleTimeout:          r.text("IDLE_TIMEOUT"),
-		HTTP10:               r.flag("HTTP10"),
-		UnprivilegedPod:      r.flag("UNPRIVILEGED_POD"),
-		InboundExactBalance:  r.flag("INBOUND_LISTENER_EXACT_BALANCE"),
-		OutboundExactBalance: r.flag("OUTBOUND_LISTENER_EXACT_BALANCE"),
-		DNSCapture:           r.flag("DNS_CAPTURE"),
-		DNSAutoAllocate:      r.flag("DNS_AUTO_ALLOCATE"),
-		EnableHBONE:          r.flag("ENABLE_HBONE"),
-		EnvoyStatusPort:      r.port("ENVOY_STATUS_PORT"),
-		EnvoyPrometheusPort:  r.port("ENVOY_PROMETHEUS_PORT"),
-		LateenStats:          r.text("LATEEN_STATS"),
+		InterceptionMode: r.mode("INTERCEPTION_MODE"),
+		HTTPProxyPort:    r.port("HTTP_PROXY_PORT"),
+		HTTP10:           r.flag("HTTP10"),
+		DNSCapture:       r.flag("DNS_CAPTURE"),
+		EnvoyStatusPort:  r.port("ENVOY_STATUS_PORT"),
+		LateenStats:      r.text("LATEEN_STATS"),
 	}
 	if r.object("PROXY_CONFIG"); r.err != nil || s == nil {
 		return m, r.err

@@ -51,7 +51,7 @@ func TestParseNode(t *testing.T) {
 		Cluster: "reviews.default", UserAgent: "envoy", Locality: Locality{Region: "r1", Zone: "z1"},
 		Metadata: Metadata{
 			Namespace: "default", Labels: map[string]string{"app": "reviews", "version": "v1"},
-			ServiceAccount: "bookinfo-reviews", ClusterID: "Kubernetes", NetworkView: []string{"net-1"},
+			ServiceAccount: "bookinfo-reviews", ClusterID: "Kubernetes",
 			InstanceIPs:      []netip.Addr{netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("::1")},
 			IstioVersion:     "1.31.1",
 			InterceptionMode: None, HTTPProxyPort: 15007, HTTP10: true, DNSCapture: true, EnvoyStatusPort: 15021,

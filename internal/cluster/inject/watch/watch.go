@@ -42,9 +42,11 @@ type Options struct {
 	// names.
 	Namespace, ConfigMap, MeshConfig string
 	Revision                         string
-	Native                           Native
-	Metrics                          *observe.Metrics
-	Log                              *slog.Logger
+	// Compliance is the policy that agents keep (COMPLIANCE_POLICY); empty for none.
+	Compliance string
+	Native     Native
+	Metrics    *observe.Metrics
+	Log        *slog.Logger
 }
 
 var errUnread = errors.New("the configuration of the injection has not been read yet")
@@ -105,7 +107,9 @@ func (w *Watch) Run(ctx context.Context) {
 			Config: text(config, inject.ConfigKey), Values: text(config, inject.ValuesKey), Mesh: text(mesh, meshKey),
 		}
 		if last == nil || *last != texts {
-			w.set(inject.Options{Namespace: w.o.Namespace, Revision: w.o.Revision, NativeSidecars: native}, texts)
+			w.set(inject.Options{
+				Namespace: w.o.Namespace, Revision: w.o.Revision, NativeSidecars: native, Compliance: w.o.Compliance,
+			}, texts)
 			last = &texts
 		}
 		select {
