@@ -251,8 +251,9 @@ func (b unitBuilder) interceptedSlots(s *scope.Scope, port uint16, owner *model.
 	}
 	if requests {
 		in.RouteTable = portText(port)
-		for svc := range s.ServicesByPortMatch(port, state.MatchGRPCWeb) {
-			in.GRPCWeb = in.GRPCWeb || speaksGRPCWeb(s, svc.Host, port)
+		for svc := range s.ServicesByPortMatch(port, state.MatchFiltered) {
+			filters := filtersOf(s, svc.Host, port)
+			in.GRPCWeb, in.DynamicDNS = in.GRPCWeb || filters.grpcWeb, in.DynamicDNS || filters.dynamicDNS
 		}
 	}
 	return []slot{{typ: resource.Listener, name: in.Name, get: func() *resource.Resource {

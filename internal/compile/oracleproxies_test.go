@@ -21,7 +21,7 @@ func oracleProxies() []Facts {
 		{Account: "x", Proxy: scope.Proxy{Address: "127.5.0.2",
 			Namespace: "shop",
 			Name:      "b",
-			Settings:  scope.Settings{HTTPProxyPort: 9080, FiltersApart: true},
+			Settings:  scope.Settings{HTTPProxyPort: 9080, FiltersApart: true, DynamicDNS: true},
 		}},
 		{Proxy: scope.Proxy{Address: "127.5.0.3",
 			Namespace: "shop",
@@ -94,7 +94,7 @@ func oracleProxies() []Facts {
 			Name:      "a",
 			Labels:    labels,
 			Settings: scope.Settings{
-				Intercepted: true, Agent: true, Credentials: scope.AllCredentials, FiltersApart: true,
+				Intercepted: true, Agent: true, Credentials: scope.AllCredentials, FiltersApart: true, DynamicDNS: true,
 			},
 		}},
 		{Proxy: scope.Proxy{Address: "127.5.0.11", Namespace: "shop", Name: "b", Settings: scope.Settings{

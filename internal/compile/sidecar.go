@@ -51,7 +51,8 @@ func (b unitBuilder) own(s *scope.Scope, report func(source.Problem)) []slot {
 		slot{typ: resource.Listener, name: name, get: func() *resource.Resource {
 			return b.proxies.get(listener.HTTPInput{
 				Name: name, Bind: model.OwnOutbound, Port: port, BindToPort: true, RouteTable: httpProxyTable,
-				ProxyUnknown: !s.Intercepts(), Common: b.common(s, model.ClientMode),
+				ProxyUnknown: !s.Intercepts(), DynamicDNS: s.Settings().DynamicDNS,
+				Common: b.common(s, model.ClientMode),
 			})
 		}},
 		slot{typ: resource.Route, name: httpProxyTable, head: func() []byte {
@@ -112,7 +113,7 @@ func (b unitBuilder) clusterSlots(s *scope.Scope, host model.Host, endpointsOnly
 		}
 		in := b.outbound(s, svc, p, rule)
 		clusters.add(p, in, model.Labels{})
-		if rule == nil {
+		if rule == nil || svc.Resolution == model.DynamicDNS { // nothing of a name tells its subset
 			continue
 		}
 		for _, sub := range rule.Subsets {
@@ -145,7 +146,10 @@ func (b unitBuilder) outbound(
 		ConnectTimeout: s.Mesh().ConnectTimeout, Endpoints: b.dnsEndpoints(svc, p, model.Labels{}),
 		UpgradeHTTP2: s.Mesh().UpgradeHTTP2 && p.Protocol == model.HTTP,
 	}
-	if svc.Resolution != model.EDS {
+	if svc.Resolution == model.DynamicDNS && !isLookedUp(s, svc) {
+		in.Resolution = model.EDS // without endpoints: closed
+	}
+	if in.Resolution != model.EDS {
 		in.Stack, in.DNSRefresh = s.Settings().Stack, s.Mesh().DNSRefresh
 	}
 	if svc.Headless && s.Intercepts() {

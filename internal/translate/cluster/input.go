@@ -9,10 +9,12 @@ import (
 // OutboundInput is all that one outbound cluster depends on. It is comparable: it is the memo's
 // key.
 type OutboundInput struct {
-	Host       model.Host
-	Port       uint16
-	Subset     string
-	Protocol   model.Protocol
+	Host     model.Host
+	Port     uint16
+	Subset   string
+	Protocol model.Protocol
+	// Resolution may be DynamicDNS for listeners with the filters that look names up
+	// (listener.TCPInput.DynamicDNS, listener.Chain.DynamicDNS).
 	Resolution model.Resolution
 	// ForwardProxy is for Passthrough on proxies that know no original destination: gateways, and
 	// sidecars that intercept nothing. The host is looked up instead; of a wildcard, the host that
