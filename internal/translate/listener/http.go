@@ -33,9 +33,8 @@ func HTTP(in HTTPInput) *listenerv3.Listener {
 	common := in.Common.orZero()
 	manager := common.outbound(in.Name, in.RouteTable)
 	manager.HttpFilters = common.hearPeer(common.httpFilters(in.ProxyUnknown))
-	return &listenerv3.Listener{
+	l := &listenerv3.Listener{
 		Name:                             in.Name,
-		Address:                          pb.Address(in.Bind, in.Port),
 		BindToPort:                       bound(in.BindToPort),
 		TrafficDirection:                 corev3.TrafficDirection_OUTBOUND,
 		FilterChains:                     []*listenerv3.FilterChain{httpChain(manager)},
@@ -43,6 +42,8 @@ func HTTP(in HTTPInput) *listenerv3.Listener {
 		ContinueOnListenerFiltersTimeout: true,
 		AccessLog:                        common.unmatchedLog(),
 	}
+	l.Address, l.AdditionalAddresses = common.outboundAddresses(in.Bind, in.Port)
+	return l
 }
 
 // outbound is the connection manager of a workload's own requests.
