@@ -23,8 +23,17 @@ import (
 // onPort returns the service that the class calls by a host, with its port, if the port has a TCP
 // listener.
 func onPort(s *scope.Scope, host model.Host, port uint16) (*model.Service, model.ServicePort) {
+	if svc, p := takesBytes(s, host, port); svc != nil && (!s.Intercepts() || isLoose(s, svc, p)) {
+		return svc, p
+	}
+	return nil, model.ServicePort{}
+}
+
+// takesBytes returns the service that the class calls by a host, with its port, if it may call the
+// port by bytes.
+func takesBytes(s *scope.Scope, host model.Host, port uint16) (*model.Service, model.ServicePort) {
 	if svc := s.Service(host); svc != nil {
-		if p, ok := svc.Port(port); ok && needsTCPListener(p.Protocol) && (!s.Intercepts() || isLoose(s, svc, p)) {
+		if p, ok := svc.Port(port); ok && needsTCPListener(p.Protocol) && showsAt(s, svc, port, false) {
 			return svc, p
 		}
 	}
@@ -192,7 +201,7 @@ func (c *class) stepPort(builder unitBuilder, port uint16, hosts causes[model.Ho
 	if hostOf(old) != hostOf(now) {
 		c.reportPort(builder, to, port, now)
 	}
-	if !dirty || port == proxyPort(to) { // that listener is ownKind's
+	if !dirty || port == proxyPort(to) || ownsListener(to, portListener(to, port)) { // those are ownKind's
 		return
 	}
 	slots := builder.portSlots(to, port, now, c.hasRequests(port))
@@ -220,9 +229,10 @@ func filtersOf(s *scope.Scope, host model.Host, port uint16) portFilters {
 		return portFilters{}
 	}
 	p, has := svc.Port(port)
+	requests := has && showsAt(s, svc, port, true)
 	return portFilters{
-		grpcWeb:    has && p.Protocol == model.GRPCWeb,
-		dynamicDNS: has && p.Protocol.IsHTTP() && isLookedUp(s, svc),
+		grpcWeb:    requests && p.Protocol == model.GRPCWeb,
+		dynamicDNS: requests && p.Protocol.IsHTTP() && isLookedUp(s, svc),
 	}
 }
 

@@ -42,11 +42,12 @@ func (b unitBuilder) own(s *scope.Scope, report func(source.Problem)) []slot {
 			slots = append(slots, b.inboundPair(s, in)...)
 		}
 	}
+	slots = append(slots, b.egressSlots(s, report)...)
 	port := s.HTTPProxyPort()
 	if port == 0 {
 		return slots
 	}
-	name := "127.0.0.1_" + portText(port)
+	name := proxyListener(port)
 	return append(slots,
 		slot{typ: resource.Listener, name: name, get: func() *resource.Resource {
 			return b.proxies.get(listener.HTTPInput{
@@ -66,6 +67,9 @@ func (b unitBuilder) own(s *scope.Scope, report func(source.Problem)) []slot {
 		}},
 	)
 }
+
+// proxyListener returns the name of the listener of the HTTP proxy port.
+func proxyListener(port uint16) string { return "127.0.0.1_" + portText(port) }
 
 // fallbackOf returns where requests for unknown hosts go.
 func fallbackOf(s *scope.Scope) route.FallbackInput {

@@ -257,13 +257,7 @@ func drawDestinationRule(t *rapid.T, m model.Meta) *model.DestinationRule {
 func drawSidecar(t *rapid.T, m model.Meta) *model.Sidecar {
 	s := &model.Sidecar{Meta: m, Selector: one(t, "selector", labelSets...)}
 	if !rarely(t, 4, "sees all") {
-		for range one(t, "listeners", 1, 1, 2) {
-			l := model.EgressListener{Hosts: drawScoped(t)}
-			if rarely(t, 3, "hides") {
-				l.Hidden = drawScoped(t)
-			}
-			s.Egress = append(s.Egress, l)
-		}
+		s.Egress = drawEgress(t)
 	}
 	if rapid.Bool().Draw(t, "policy") {
 		s.Outbound = &model.OutboundPolicy{RegistryOnly: rapid.Bool().Draw(t, "registry only")}

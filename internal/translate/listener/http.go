@@ -34,9 +34,8 @@ func HTTP(in HTTPInput) *listenerv3.Listener {
 	common.dynamicDNS = in.DynamicDNS
 	manager := common.outbound(in.Name, in.RouteTable)
 	manager.HttpFilters = common.hearPeer(common.httpFilters(in.ProxyUnknown))
-	return &listenerv3.Listener{
+	l := &listenerv3.Listener{
 		Name:                             in.Name,
-		Address:                          pb.Address(in.Bind, in.Port),
 		BindToPort:                       bound(in.BindToPort),
 		TrafficDirection:                 corev3.TrafficDirection_OUTBOUND,
 		FilterChains:                     []*listenerv3.FilterChain{httpChain(manager)},
@@ -44,6 +43,8 @@ func HTTP(in HTTPInput) *listenerv3.Listener {
 		ContinueOnListenerFiltersTimeout: true,
 		AccessLog:                        common.unmatchedLog(),
 	}
+	l.Address, l.AdditionalAddresses = common.outboundAddresses(in.Bind, in.Port)
+	return l
 }
 
 // outbound is the connection manager of a workload's own requests.

@@ -70,10 +70,12 @@ type builder struct {
 }
 
 // HTTPInput is an outbound HTTP listener: the HTTP proxy port ("127.0.0.1_<port>", route table
-// "http_proxy"), or a service port ("0.0.0.0_<port>", route table "<port>").
+// "http_proxy"), or one of a Sidecar ("<address>_<port>", route table "<port>").
 type HTTPInput struct {
-	Name       string
-	Bind       string // an IP or a placeholder as model.OwnOutbound
+	Name string
+	// Bind is an IP, a placeholder as model.OwnOutbound, or model.UnixPrefix and a path; empty for
+	// any address.
+	Bind       string
 	Port       uint16
 	BindToPort bool
 	RouteTable string

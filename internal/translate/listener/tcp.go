@@ -30,16 +30,13 @@ func TCP(in TCPInput) *listenerv3.Listener {
 	common := in.Common.orZero()
 	l := &listenerv3.Listener{
 		Name:                             in.Name,
-		Address:                          pb.Address(in.Bind, in.Port),
 		BindToPort:                       bound(in.BindToPort),
 		TrafficDirection:                 corev3.TrafficDirection_OUTBOUND,
 		ListenerFiltersTimeout:           pb.Duration(0),
 		ContinueOnListenerFiltersTimeout: true,
 		AccessLog:                        common.unmatchedLog(),
 	}
-	if in.Bind == "" {
-		l.Address, l.AdditionalAddresses = wildcardAddresses(common.Stack.Wildcards(), in.Port)
-	}
+	l.Address, l.AdditionalAddresses = common.outboundAddresses(in.Bind, in.Port)
 	if in.RouteTable != "" {
 		l.FilterChains = append(l.FilterChains, in.http(common))
 		l.ListenerFilters = append(l.ListenerFilters, httpInspector())
