@@ -61,6 +61,8 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 		"TestOnePartOfAShownServiceChanges",
 		"TestOnePartOfHowZonesShareChanges",
 		"TestOnePartOfSessionsChanges",
+		"TestOnePartOfALookupChanges",
+		"TestEachPlaceHasItsOwnOrderOfLookups",
 		"TestIncrementalEqualsFromNothing",
 		"TestEqualAssignmentsOfTwoServices",
 		"TestVariedEndpointsChangeBetweenChunks",

@@ -50,6 +50,9 @@ const (
 	LogicalDNS
 )
 
+// IsByDNS reports whether proxies look endpoints up by themselves.
+func (r Resolution) IsByDNS() bool { return r == StrictDNS || r == LogicalDNS }
+
 // Service is a host that can be called: a Kubernetes Service, or one host of a ServiceEntry.
 type Service struct {
 	Meta
