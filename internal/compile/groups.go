@@ -126,7 +126,8 @@ func (g *groups) get(s *scope.Scope, svc *model.Service, key groupKey) *groupLis
 
 func (k *groupKey) includes(e model.Endpoint) bool {
 	return e.PortName == k.portName && k.subset.Selects(e.Labels) && k.family.Has(e.Address) &&
-		(e.TLS || !k.tlsOnly) && (k.ending || e.Health != model.Ending) && (k.service.entry == "" || isPushed(e.Address))
+		(e.TLS || !k.tlsOnly) && (k.ending || e.Health != model.Ending) &&
+		(k.service.entry == "" || isPushed(e.Address))
 }
 
 // isPushed reports whether an endpoint of a ServiceEntry may stand in an assignment. Host names do

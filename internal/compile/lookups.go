@@ -118,7 +118,8 @@ func (l *lookups) spread(
 	for i, share := range prefer.Spread(sites, near) {
 		if !share.LeftOut {
 			groups = append(groups, cluster.LookupGroup{
-				Locality: sites[i].Locality, Priority: share.Priority, Weight: share.Weight, Members: l.sites[i].members,
+				Locality: sites[i].Locality, Priority: share.Priority, Weight: share.Weight,
+				Members: l.sites[i].members,
 			})
 		}
 	}
@@ -139,10 +140,18 @@ func (l *lookupCluster) at(tc *translationCache, near model.Labels) *resource.Re
 	return tc.clusters.get(in)
 }
 
-// addLookedUp adds a cluster whose endpoints are looked up.
+// hasPlace reports whether it is known where an endpoint is.
+func hasPlace(e model.Endpoint) bool { return e.Locality != model.Locality{} }
+
+// addLookedUp adds a cluster whose endpoints are looked up. Parts for localities (distribute) leave
+// out endpoints of others. Where no endpoint has a locality, as of most external hosts, they would
+// leave out all, for a setting of the mesh that is not about such hosts.
 func (c *clusterBuilder) addLookedUp(in cluster.OutboundInput, found []model.Endpoint, prefer endpoint.Preference) {
 	if c.endpointsOnly {
 		return
+	}
+	if prefer.HasWeights() && !slices.ContainsFunc(found, hasPlace) {
+		prefer.Locality, in.LocalityWeights = nil, false
 	}
 	l := &lookupCluster{in: in, found: c.lookupsOf(found, prefer, in.AutoTLS), prefer: prefer}
 	s := slot{typ: resource.Cluster, name: in.Name()}

@@ -116,6 +116,7 @@ func TestEachPlaceHasItsOwnOrderOfLookups(t *testing.T) {
 				{unruled},
 				updatesOf([]model.Object{rule}),
 				{{Key: machine("b", zone(1)).Key()}},
+				{{Key: machine("c", zone(2)).Key()}},
 			} {
 				_, d := w.Apply(updates)
 				c.Advance(d, func(Step) {})

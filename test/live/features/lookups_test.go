@@ -37,11 +37,6 @@ func TestSelectedWorkloadsAreLookedUp(t *testing.T) {
 		calls(t, m, "/both", 20)
 		require.Positive(t, a.count("/both"))
 		require.Positive(t, b.count("/both"))
-		m.Run("one that goes is called no more", livemesh.File("vm.yaml",
-			resolved("DNS"), b.workload("vm-b", "v2", "")), func(t *testing.T, m *livemesh.Mesh) {
-			calls(t, m, "/left", 10)
-			require.Equal(t, 10, b.count("/left"))
-		})
 		m.Run("subsets by their labels", livemesh.File("rule.yaml", livemesh.Object("DestinationRule legacy", `
 host: legacy.test
 subsets: [{name: v1, labels: {version: v1}}]
@@ -52,6 +47,12 @@ http: [{route: [{destination: {host: legacy.test, subset: v1}}]}]
 			calls(t, m, "/v1", 10)
 			require.Equal(t, 10, a.count("/v1"))
 		})
+	})
+	m.Run("one that goes is called no more", livemesh.File("vm.yaml",
+		resolved("DNS"), b.workload("vm-b", "v2", ""),
+	), func(t *testing.T, m *livemesh.Mesh) {
+		calls(t, m, "/left", 10)
+		require.Equal(t, 10, b.count("/left"))
 	})
 	m.Run("the first of several", livemesh.File("vm.yaml",
 		resolved("DNS_ROUND_ROBIN"), a.named("vm-a", "v1", ""), b.workload("vm-b", "v2", ""),
@@ -125,4 +126,22 @@ func TestLookupsFailOver(t *testing.T) {
 			require20(t, m, "client-v1", "/labels", eu)
 			require20(t, m, "client-v2", "/labels", us)
 		})
+}
+
+// TestSelectedPodsAreCalledInMutualTLS: a Pod that takes nothing else answers a host that proxies
+// look up.
+func TestSelectedPodsAreCalledInMutualTLS(t *testing.T) {
+	options, _ := agentMesh(t)
+	m := livemesh.StartWith(t, options, autoTLS+livemesh.File("base.yaml",
+		inTLS(livemesh.NewEcho("web", "v1")), livemesh.NewEcho("client", "v1"),
+		livemesh.Object("PeerAuthentication strict", "selector: {matchLabels: {app: web}}\nmtls: {mode: STRICT}"),
+		livemesh.Object("ServiceEntry web", `
+hosts: [web.test]
+ports: [{number: 80, name: http, targetPort: 8080, protocol: HTTP}]
+location: MESH_INTERNAL
+resolution: DNS
+workloadSelector: {labels: {app: web}}
+`)))
+	m.RequireNoProblems()
+	requireVersion(t, "v1", m.Client("client-v1").Get("http://web.test/"))
 }
