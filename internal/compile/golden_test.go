@@ -136,6 +136,9 @@ func describe(t *testing.T, out *strings.Builder, p compile.Placement) {
 				}
 				fmt.Fprint(out, believed(t, c.GetTransportSocket()))
 				fmt.Fprintln(out)
+				if looksUpOthers(c) {
+					describeEndpoints(out, c.GetLoadAssignment())
+				}
 			case resource.Endpoint:
 				describeEndpoints(out, decode(t, body, &endpointv3.ClusterLoadAssignment{}))
 			case resource.Listener:
@@ -293,6 +296,22 @@ func describeEndpoints(out *strings.Builder, a *endpointv3.ClusterLoadAssignment
 	}
 	slices.Sort(hosts)
 	fmt.Fprintf(out, "endpoints %s %v\n", a.GetClusterName(), hosts)
+}
+
+// looksUpOthers reports whether a cluster looks up anything but the host itself, or some of its
+// names have a place.
+func looksUpOthers(c *clusterv3.Cluster) bool {
+	if c.GetType() != clusterv3.Cluster_STRICT_DNS && c.GetType() != clusterv3.Cluster_LOGICAL_DNS {
+		return false
+	}
+	for _, g := range c.GetLoadAssignment().GetEndpoints() {
+		for _, e := range g.GetLbEndpoints() {
+			if !strings.HasSuffix(c.GetName(), "|"+e.GetEndpoint().GetAddress().GetSocketAddress().GetAddress()) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func hostPort(a *corev3.SocketAddress) string {

@@ -1,6 +1,8 @@
 package compile
 
 import (
+	"slices"
+
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -125,7 +127,6 @@ func (b unitBuilder) clusterSlots(s *scope.Scope, host model.Host, endpointsOnly
 			subIn.Subset, subIn.SubsetPolicy = sub.Name, sub.Policy
 			subIn.StatName = outboundStat(s, svc, p, sub.Name)
 			subIn.Secured = hasCredential(s, subIn)
-			subIn.Endpoints = b.dnsEndpoints(svc, p, sub.Labels)
 			clusters.add(p, subIn, sub.Labels)
 		}
 	}
@@ -147,8 +148,8 @@ func (b unitBuilder) outbound(
 		Gateway: s.Type() == scope.Router && p.Protocol == model.Auto,
 		Service: svc.Namespace + "/" + svc.TelemetryName(), KeepsCase: s.Headers().KeepsCase,
 		Defaults: s.Mesh().Clusters, StatName: outboundStat(s, svc, p, ""),
-		ConnectTimeout: s.Mesh().ConnectTimeout, Endpoints: b.dnsEndpoints(svc, p, model.Labels{}),
-		UpgradeHTTP2: s.Mesh().UpgradeHTTP2 && p.Protocol == model.HTTP,
+		ConnectTimeout: s.Mesh().ConnectTimeout,
+		UpgradeHTTP2:   s.Mesh().UpgradeHTTP2 && p.Protocol == model.HTTP,
 	}
 	if svc.Resolution == model.DynamicDNS && !isLookedUp(s, svc) {
 		in.Resolution = model.EDS // without endpoints: closed
@@ -175,29 +176,6 @@ func (b unitBuilder) outbound(
 	return in
 }
 
-// dnsEndpoints returns the names to look up of a service that is resolved by DNS. They stand in the
-// cluster itself.
-func (b unitBuilder) dnsEndpoints(
-	svc *model.Service, p model.ServicePort, subset model.Labels,
-) *model.List[model.Endpoint] {
-	if svc.Resolution != model.StrictDNS && svc.Resolution != model.LogicalDNS {
-		return nil
-	}
-	var found []model.Endpoint
-	for _, e := range svc.Endpoints {
-		if e.PortName == p.Name && subset.Selects(e.Labels) {
-			// all that the cluster shows
-			found = append(found, model.Endpoint{
-				Address:  e.Address,
-				Port:     e.Port,
-				Weight:   e.Weight,
-				Locality: e.Locality,
-			})
-		}
-	}
-	return b.endpoints.List(found)
-}
-
 // clusterBuilder collects the clusters of a service with their endpoints. With endpointsOnly it
 // collects the endpoints alone.
 type clusterBuilder struct {
@@ -222,10 +200,15 @@ func (c *clusterBuilder) add(p model.ServicePort, in cluster.OutboundInput, subs
 	in.LocalityWeights = prefer.HasWeights()
 	in.Zones = zonesOf(s, svc, policy.LB)
 	in.Sessions = svc.Session != nil
-	in.AutoTLS = c.autoTLS(p, in, policy)
+	found := c.lookedUp(p, in, subset)
+	in.AutoTLS = c.autoTLS(p, in, policy, found)
 	in.Names = b.serverNames(s, svc, in, policy.TLS)
 	in.TLS = tlsLimits(s.Mesh(), policy.TLS, in.AutoTLS)
 	in.Exchange = s.Settings().IstioFilters && !in.Protocol.IsHTTP()
+	if in.Resolution.IsByDNS() && !in.ConnectsAsCalled(policy.LB) {
+		c.addLookedUp(in, found, prefer)
+		return
+	}
 	r := b.clusters.get(in)
 	if r == nil {
 		return
@@ -283,13 +266,16 @@ func tlsLimits(mesh *model.MeshConfig, rule *model.ClientTLS, auto bool) *model.
 // autoTLS reports whether calls to a cluster are in mutual TLS of the mesh with those endpoints
 // that take it. A cluster that connects to the address which the caller picked knows nothing of the
 // endpoint there, so its calls are in TLS if all endpoints of the port take it, as in Istio. A
-// gateway that forwards connections adds none to theirs.
-func (c *clusterBuilder) autoTLS(p model.ServicePort, in cluster.OutboundInput, policy model.TrafficPolicy) bool {
+// gateway that forwards connections adds none to theirs. found are the endpoints that are looked
+// up.
+func (c *clusterBuilder) autoTLS(
+	p model.ServicePort, in cluster.OutboundInput, policy model.TrafficPolicy, found []model.Endpoint,
+) bool {
 	if !c.scope.CallsInMeshTLS() || policy.TLS != nil || in.External || in.Forwarded {
 		return false
 	}
 	if in.ConnectsAsCalled(policy.LB) {
 		return c.scope.Endpoints(c.service).AllTakeTLS(p.Name)
 	}
-	return in.Resolution == model.EDS
+	return in.Resolution == model.EDS || slices.ContainsFunc(found, func(e model.Endpoint) bool { return e.TLS })
 }

@@ -35,6 +35,7 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 	world = &checker{pkg: "state", tests: []string{
 		"TestGatewaysWithPoliciesThatDoNotReachTheirWorkloadsStayClosed",
 		"TestDelegationsFollowTheirObjects",
+		"TestAHostNameIsAnEndpointWhereItIsLookedUp",
 		"TestSnapshotEqualsFromNothing", "TestAttachmentsEqualFromNothing",
 	}, checks: 300}
 	problems = &checker{pkg: "validate", tests: []string{
@@ -64,6 +65,8 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 		"TestOnePartOfAShownServiceChanges",
 		"TestOnePartOfHowZonesShareChanges",
 		"TestOnePartOfSessionsChanges",
+		"TestOnePartOfALookupChanges",
+		"TestEachPlaceHasItsOwnOrderOfLookups",
 		"TestIncrementalEqualsFromNothing",
 		"TestEqualAssignmentsOfTwoServices",
 		"TestVariedEndpointsChangeBetweenChunks",

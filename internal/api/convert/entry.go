@@ -233,7 +233,7 @@ func (r *reader) entryEndpoint(
 	}
 	start := r.mark()
 	e := r.workloadAddress(p, in, names)
-	e.Labels = r.labels(p.dot("labels"), in.GetLabels())
+	e.Labels = r.labels(p.dot("labels"), withTLSMode(in.GetLabels(), e.Account))
 	numbers := r.workloadPorts(p.dot("ports"), in)
 	for _, name := range sortedKeys(in.GetPorts()) {
 		if !slices.ContainsFunc(ports, func(s model.ServicePort) bool { return s.Name == name }) {
@@ -343,10 +343,10 @@ func (r *reader) entrySelector(p path, spec *networking.ServiceEntry) model.Labe
 	case len(spec.GetEndpoints()) > 0:
 		r.fail(p, nil, "is set beside endpoints; the endpoints count", "workloadSelector or endpoints")
 		return model.Labels{}
-	case spec.GetResolution() != networking.ServiceEntry_STATIC:
+	case spec.GetResolution() != networking.ServiceEntry_STATIC && !isDNS(spec.GetResolution()):
 		r.fail(
 			p, nil, "selects addresses, which resolution "+spec.GetResolution().String()+" does not take",
-			"resolution STATIC",
+			"resolution STATIC, DNS or DNS_ROUND_ROBIN",
 		)
 		return model.Labels{}
 	}
@@ -359,9 +359,9 @@ func (r *reader) entrySelector(p path, spec *networking.ServiceEntry) model.Labe
 }
 
 // hostEndpoints returns the endpoints of one host. A DNS entry without endpoints has the host
-// itself.
+// itself, unless it selects workloads.
 func (r *reader) hostEndpoints(p path, spec *networking.ServiceEntry, s model.Service) []model.Endpoint {
-	if !isDNS(spec.GetResolution()) || len(spec.GetEndpoints()) > 0 {
+	if !isDNS(spec.GetResolution()) || len(spec.GetEndpoints()) > 0 || spec.GetWorkloadSelector() != nil {
 		return slices.Clone(s.Endpoints)
 	}
 	if s.Host.IsWildcard() {

@@ -53,6 +53,9 @@ const (
 	DynamicDNS
 )
 
+// IsByDNS reports whether proxies look endpoints up by themselves.
+func (r Resolution) IsByDNS() bool { return r == StrictDNS || r == LogicalDNS }
+
 // Service is a host that can be called: a Kubernetes Service, or one host of a ServiceEntry.
 type Service struct {
 	Meta

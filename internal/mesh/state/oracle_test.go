@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -98,6 +99,9 @@ func requireAnswers(t *rapid.T, d naiveSnapshot, s *Snapshot) {
 		for _, name := range []string{"a", "b", "c", "nobody"} {
 			requireNamed(t, d, s, n, name)
 		}
+		named := of(d, func(e *model.WorkloadEntry) bool { return e.Namespace == n && net.ParseIP(e.Address) == nil })
+		slices.SortFunc(named, func(a, b *model.WorkloadEntry) int { return strings.Compare(a.Name, b.Name) })
+		requireList(t, "WorkloadEntries with a host name in "+n, named, s.NamedWorkloadEntriesIn(n))
 		requireListing(t, d, s, n)
 	}
 	for _, uri := range []string{"https://a.test/keys", "https://b.test/keys", "https://nowhere.test/keys"} {

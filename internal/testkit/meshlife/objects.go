@@ -159,7 +159,7 @@ func drawEntry(t *rapid.T, m model.Meta) []model.Object {
 	s.Distribution, s.OwnMachine = drawDistribution(t), rarely(t, 5, "own machine")
 	s.SubjectAltNames = one(t, "names in certificates", nil, nil, []string{"spiffe://cluster.local/ns/other/sa/x"},
 		[]string{"a.test", "b.test"})
-	if (s.Resolution == model.EDS || s.Resolution == model.Passthrough) && rapid.Bool().Draw(t, "selects") {
+	if rapid.Bool().Draw(t, "selects") {
 		s.Selector = one(t, "selector", labelSets[1:]...)
 	} else if rapid.Bool().Draw(t, "listed") {
 		for _, p := range s.Ports {
@@ -397,7 +397,8 @@ func drawWorkload(t *rapid.T, m model.Meta) *model.Workload {
 
 func drawWorkloadEntry(t *rapid.T, m model.Meta) *model.WorkloadEntry {
 	return &model.WorkloadEntry{
-		Meta: m, Labels: one(t, "labels", podLabels...), Address: one(t, "address", addresses...),
+		Meta: m, Labels: one(t, "labels", podLabels...),
+		Address: one(t, "address", slices.Concat(addresses, []string{"vm.test", "vm.test"})...),
 		Ports: model.PortNamesOf(one(t, "ports", nil, map[string]uint16{"p80": 8080},
 			map[string]uint16{"web": 8081, "p9080": 8081})),
 		Weight: one[uint32](t, "weight", 0, 2), Locality: drawLocality(t), Account: one(t, "account", accounts...),

@@ -21,11 +21,10 @@ func Outbound(in OutboundInput) *clusterv3.Cluster {
 	if in.Presents != "" {
 		policy.TLS = presenting(policy.TLS, in.Presents)
 	}
-	name := Name(in.Port, in.Subset, in.Host)
 	if in.Forwarded {
-		name, policy.TLS = ServerName(in.Port, in.Subset, in.Host), nil
+		policy.TLS = nil
 	}
-	b := newBuilder(name, in.ConnectTimeout)
+	b := newBuilder(in.Name(), in.ConnectTimeout)
 	b.limits, b.exchange, b.defaults = in.TLS, in.Exchange, in.Defaults
 	b.statName(in.StatName)
 	b.cluster.Metadata = metadata(in)
@@ -101,12 +100,14 @@ func (b *builder) discover(in OutboundInput, lb *model.LoadBalancer) bool {
 	case in.ConnectsAsCalled(lb):
 		b.originalDestination()
 		return true
-	case in.Resolution == model.StrictDNS || in.Resolution == model.LogicalDNS:
-		groups := dnsEndpoints(in.Endpoints)
+	case in.Resolution.IsByDNS():
+		groups := lookupGroups(in.Endpoints)
 		if len(groups) == 0 {
 			return false
 		}
 		b.dns(dnsKind(in.Resolution, groups), in, groups)
+		b.weigh(in.LocalityWeights)
+		b.zones(in.Zones)
 	default:
 		b.eds()
 		b.weigh(in.LocalityWeights)
