@@ -29,7 +29,7 @@ func (r *reader) sidecar(in *networkingv1.Sidecar) []Object {
 		}
 	}
 	s.IngressClosed = len(spec.GetIngress()) > 0 && len(s.Ingress) == 0
-	s.Egress = r.egresses(p.dot("egress"), spec.GetEgress())
+	s.Egress = r.egresses(p.dot("egress"), spec.GetEgress(), s.Ingress)
 	s.Pool = r.serverPool(p.dot("inboundConnectionPool"), spec.GetInboundConnectionPool())
 	s.Outbound = r.outboundPolicy(p.dot("outboundTrafficPolicy"), spec.GetOutboundTrafficPolicy())
 	r.reportUnused(p, spec.ProtoReflect())

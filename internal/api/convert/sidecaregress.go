@@ -11,10 +11,21 @@ import (
 )
 
 // egresses reads what proxies see. If none of the listeners can be taken, they see nothing.
-func (r *reader) egresses(p path, list []*networking.IstioEgressListener) []model.EgressListener {
+func (r *reader) egresses(
+	p path, list []*networking.IstioEgressListener, ingress []model.IngressListener,
+) []model.EgressListener {
 	var found []model.EgressListener
 	for i, in := range list {
 		l, ok := r.egress(p.at(i), in)
+		if slices.ContainsFunc(ingress, func(in model.IngressListener) bool {
+			return l.Bind != "" && in.Bind == l.Bind && in.Port == l.Port
+		}) {
+			r.fail(
+				p.at(i).dot("bind"), l.Bind, "is where an ingress listener has the port, which counts",
+				"another address",
+			)
+			l = model.EgressListener{Port: l.Port, Hosts: noHosts()}
+		}
 		isSame := func(o model.EgressListener) bool { return l.IsWhere(&o) }
 		switch {
 		case !ok:

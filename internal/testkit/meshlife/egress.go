@@ -40,6 +40,6 @@ func drawOwnListener(t *rapid.T) model.EgressListener {
 	}
 	l.Port = one(t, "listener port", ports...)
 	l.AllPorts = l.Requests && rarely(t, 4, "proxy")
-	l.Bind = one(t, "listener address", "", "", "", "127.0.0.1", "127.0.0.9", "127.1.0.1", "0.0.0.0")
+	l.Bind = one(t, "listener address", "", "", "", "127.0.0.1", "127.0.0.8", "127.1.0.1", "0.0.0.0")
 	return l
 }
