@@ -3,8 +3,10 @@ package compile
 import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
+	"github.com/lateen-mesh/lateen/internal/translate/cluster"
 	"github.com/lateen-mesh/lateen/internal/translate/listener"
 	"github.com/lateen-mesh/lateen/internal/translate/route"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // A service of resolution DYNAMIC_DNS is a wildcard. The proxy looks up the name below it that a
@@ -15,6 +17,29 @@ import (
 // isLookedUp reports whether the class's proxies look names up for a service.
 func isLookedUp(s *scope.Scope, svc *model.Service) bool {
 	return svc.Resolution == model.DynamicDNS && s.Type() == scope.Sidecar && s.Settings().DynamicDNS
+}
+
+// looksUpAny reports whether the class's proxies look up whatever host a request names, if the mesh
+// does not know it. To others ALLOW_ANY_DYNAMIC_DNS is ALLOW_ANY.
+func looksUpAny(s *scope.Scope) bool {
+	return s.Outbound().DynamicDNS && s.Type() == scope.Sidecar && s.Settings().DynamicDNS
+}
+
+// anyNameSlots returns the cluster of requests for unknown hosts that are looked up.
+func (b unitBuilder) anyNameSlots(s *scope.Scope) []slot {
+	if !looksUpAny(s) {
+		return nil
+	}
+	mesh := s.Mesh()
+	return []slot{{typ: resource.Cluster, name: cluster.AnyNameName, get: func() *resource.Resource {
+		return b.passthrough.get(cluster.PassthroughInput{
+			DynamicDNS:     true,
+			Stack:          s.Settings().Stack,
+			Defaults:       mesh.Clusters,
+			ConnectTimeout: mesh.ConnectTimeout,
+			KeepsCase:      s.Headers().KeepsCase,
+		})
+	}}}
 }
 
 // leadsToNames reports whether requests for a host lead to a service for which the host's names are
@@ -34,11 +59,14 @@ func (b *chainBuilder) lookUp(chain listener.Chain, svc *model.Service, port uin
 	if !isLookedUp(b.scope, svc) {
 		return chain
 	}
-	chain.ForwardPort, chain.DynamicDNS = port, true
-	chain.Closed = chain.Closed || chain.SNI.Len() == 0
+	covered := chain.SNI.Len() > 0
 	for name := range chain.SNI.All() {
-		chain.Closed = chain.Closed || !svc.Host.Covers(model.Host(name))
+		covered = covered && svc.Host.Covers(model.Host(name))
 	}
+	if !covered {
+		chain.Closed, chain.Targets = true, nil
+	}
+	chain.ForwardPort, chain.DynamicDNS = port, true
 	return chain
 }
 

@@ -253,7 +253,7 @@ func (b unitBuilder) interceptedSlots(s *scope.Scope, port uint16, owner *model.
 		Name: portListener(s, port), Port: port, Common: b.common(s, model.ClientMode),
 	}
 	if requests {
-		in.RouteTable = portText(port)
+		in.RouteTable, in.DynamicDNS = portText(port), looksUpAny(s)
 		for svc := range s.ServicesByPortMatch(port, state.MatchFiltered) {
 			filters := filtersOf(s, svc.Host, port)
 			in.GRPCWeb, in.DynamicDNS = in.GRPCWeb || filters.grpcWeb, in.DynamicDNS || filters.dynamicDNS

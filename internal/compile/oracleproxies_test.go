@@ -102,6 +102,12 @@ func oracleProxies() []Facts {
 			HTTPProxyPort: 9080,
 			Stack:         model.DualStack,
 		}}},
+		{Proxy: scope.Proxy{Address: "127.5.0.34", Namespace: "shop", Name: "b", Settings: scope.Settings{
+			Intercepted:   true,
+			HTTPProxyPort: 9080,
+			Stack:         model.DualStack,
+			DynamicDNS:    true, // the same but for this
+		}}},
 		{Proxy: scope.Proxy{Address: "127.5.0.12", Namespace: "istio-system", Name: "none", Settings: scope.Settings{
 			Intercepted:   true,
 			HTTP10:        true,

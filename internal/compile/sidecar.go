@@ -35,6 +35,7 @@ func (b unitBuilder) own(s *scope.Scope, report func(source.Problem)) []slot {
 			KeepsCase:      s.Headers().KeepsCase,
 		})
 	}})
+	slots = append(slots, b.anyNameSlots(s)...)
 	ports := inboundPorts(s, report)
 	reportStrict(s, ports, report)
 	if s.Intercepts() {
@@ -75,6 +76,11 @@ func proxyListener(port uint16) string { return "127.0.0.1_" + portText(port) }
 
 // fallbackOf returns where requests for unknown hosts go.
 func fallbackOf(s *scope.Scope) route.FallbackInput {
+	if looksUpAny(s) {
+		return route.FallbackInput{
+			To: cluster.AnyNameName, DynamicDNS: true, NoAttemptCount: s.Headers().NoAttemptCount,
+		}
+	}
 	return route.FallbackInput{To: unknownCluster(s), NoAttemptCount: s.Headers().NoAttemptCount}
 }
 
@@ -89,9 +95,15 @@ func unknownCluster(s *scope.Scope) string {
 	return cluster.PassthroughName
 }
 
-func fallbackName(s *scope.Scope) string {
-	if s.Outbound().RegistryOnly {
+func fallbackName(s *scope.Scope) string { return nameOfFallback(fallbackOf(s)) }
+
+// nameOfFallback returns Istio's name of a virtual host for unknown hosts.
+func nameOfFallback(in route.FallbackInput) string {
+	switch {
+	case in.To == "":
 		return "block_all"
+	case in.DynamicDNS:
+		return "allow_any_dynamic_dns"
 	}
 	return "allow_any"
 }

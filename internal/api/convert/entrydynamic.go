@@ -22,12 +22,14 @@ func (r *reader) dynamicResolution(p path, host model.Host) model.Resolution {
 func (r *reader) dynamicPort(p path, in *networking.ServicePort, protocol model.Protocol) bool {
 	if !protocol.IsHTTP() && protocol != model.TLS {
 		r.fail(p.dot("protocol"), in.GetProtocol(),
-			"tells no name, which resolution DYNAMIC_DNS looks up; the port is not in force", "HTTP, HTTP2, GRPC or TLS")
+			"tells no name, which resolution DYNAMIC_DNS looks up; the port is not in force",
+			"HTTP, HTTP2, GRPC or TLS")
 		return false
 	}
 	if target := in.GetTargetPort(); target != 0 && target != in.GetNumber() {
 		r.fail(p.dot("targetPort"), target,
-			"is another port than number: resolution DYNAMIC_DNS calls the port that was called; the port is not in force",
+			"is another port than number: resolution DYNAMIC_DNS calls the port that was called; "+
+				"the port is not in force",
 			"no targetPort")
 		return false
 	}

@@ -153,9 +153,12 @@ type PassthroughInput struct {
 	// ForwardProxy is for proxies without interception, where no connection has an original
 	// destination: the requested host is looked up instead. It goes with
 	// listener.HTTPInput.ProxyUnknown.
-	ForwardProxy   bool
+	ForwardProxy bool
+	// DynamicDNS is for requests whose host is looked up where the mesh does not know it,
+	// "AllowAnyDynamicDNSCluster". It goes with route.FallbackInput.DynamicDNS.
+	DynamicDNS     bool
 	Defaults       *model.ClusterDefaults
 	ConnectTimeout time.Duration
 	KeepsCase      bool        // of the names of headers in HTTP/1
-	Stack          model.Stack // of the workload, for Inbound
+	Stack          model.Stack // of the workload, for Inbound and DynamicDNS
 }

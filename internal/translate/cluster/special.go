@@ -70,8 +70,9 @@ func (b *builder) fromInside(stack model.Stack) {
 	}
 }
 
-// Passthrough is the cluster for destinations that the mesh does not know, "PassthroughCluster" or
-// for the workload's own ports "InboundPassthroughCluster".
+// Passthrough is the cluster for destinations that the mesh does not know, "PassthroughCluster",
+// for names that are looked up "AllowAnyDynamicDNSCluster", or for the workload's own ports
+// "InboundPassthroughCluster".
 func Passthrough(in PassthroughInput) *clusterv3.Cluster {
 	if in.Inbound {
 		b := newBuilder(InboundPassthroughName, in.ConnectTimeout)
@@ -85,16 +86,23 @@ func Passthrough(in PassthroughInput) *clusterv3.Cluster {
 		b.originalDestination()
 		return b.build()
 	}
-	b := newBuilder(PassthroughName, in.ConnectTimeout)
+	name := PassthroughName
+	if in.DynamicDNS {
+		name = AnyNameName
+	}
+	b := newBuilder(name, in.ConnectTimeout)
 	b.defaults = in.Defaults
 	b.followClient()
 	b.keepCase(in.KeepsCase)
 	pool := unknownPool(in.Defaults.PoolOf(nil))
 	b.ping(pool)
 	b.pool(pool)
-	if in.ForwardProxy {
+	switch {
+	case in.DynamicDNS:
+		b.forwardProxy(pb.DynamicDNSCache(in.Stack))
+	case in.ForwardProxy:
 		b.forwardProxy(pb.ForwardProxyCache())
-	} else {
+	default:
 		b.originalDestination()
 	}
 	return b.build()

@@ -42,15 +42,16 @@ func ownAddresses() *matcherv3.AddressMatcher {
 		return &xdscorev3.CidrRange{AddressPrefix: prefix, PrefixLen: wrapperspb.UInt32(bits)}
 	}
 	return &matcherv3.AddressMatcher{Ranges: []*xdscorev3.CidrRange{
-		block("0.0.0.0", 8),                                     // unspecified: Linux takes it for loopback
-		block("127.0.0.0", 8),                                   // loopback
-		block("169.254.0.0", 16),                                // link-local
-		block("224.0.0.0", 3),                                   // multicast, reserved, broadcast
-		block("::", 96),                                         // unspecified, loopback, IPv4-compatible
-		block("::ffff:0:0", 96),                                 // IPv4-mapped
-		block("fe80::", 10),                                     // link-local
-		block("ff00::", 8),                                      // multicast
-		block("fd00:ec2::254", 128), block("fd20:ce::254", 128), // metadata of AWS and Google Cloud
+		block("0.0.0.0", 8), // unspecified: Linux takes it for loopback
+		block("127.0.0.0", 8),
+		block("169.254.0.0", 16),
+		block("224.0.0.0", 3),   // multicast, reserved, broadcast
+		block("::", 96),         // unspecified, loopback, IPv4-compatible
+		block("::ffff:0:0", 96), // IPv4-mapped
+		block("fe80::", 10),
+		block("ff00::", 8),
+		block("fd00:ec2::254", 128), // metadata of AWS
+		block("fd20:ce::254", 128),  // metadata of Google Cloud
 	}}
 }
 

@@ -18,6 +18,7 @@ import (
 const (
 	defaultRoute     = "default"
 	allowAnyRoute    = "allow_any"
+	anyNameRoute     = "allow_any_dynamic_dns"
 	blockAllRoute    = "block_all"
 	closedRoute      = "closed"
 	misdirectedRoute = "misdirected"
@@ -35,7 +36,7 @@ func VirtualHost(in VirtualHostInput) *routev3.VirtualHost {
 		Routes:                     translator{in}.routes(),
 		IncludeRequestAttemptCount: !in.NoAttemptCount,
 	}
-	out.TypedPerFilterConfig = hostFilters(in)
+	out.TypedPerFilterConfig = hostFilters(in.GRPCWeb, in.DynamicDNS)
 	if in.DynamicDNS {
 		out.Routes = append([]*routev3.Route{otherPorts(in.Port)}, out.Routes...)
 	}
@@ -50,9 +51,9 @@ func VirtualHost(in VirtualHostInput) *routev3.VirtualHost {
 }
 
 // hostFilters turns on the filters that a virtual host needs; nil if it needs none.
-func hostFilters(in VirtualHostInput) map[string]*anypb.Any {
+func hostFilters(grpcWeb, dynamicDNS bool) map[string]*anypb.Any {
 	var filters map[string]*anypb.Any
-	for name, needed := range map[string]bool{pb.GRPCWebFilter: in.GRPCWeb, pb.DynamicDNSFilter: in.DynamicDNS} {
+	for name, needed := range map[string]bool{pb.GRPCWebFilter: grpcWeb, pb.DynamicDNSFilter: dynamicDNS} {
 		if needed && filters == nil {
 			filters = map[string]*anypb.Any{}
 		}
@@ -97,12 +98,16 @@ func Fallback(in FallbackInput) *routev3.VirtualHost {
 		r.Action = &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: 502}}
 	} else {
 		r.Name = allowAnyRoute
+		if in.DynamicDNS {
+			r.Name = anyNameRoute
+		}
 		action := &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: in.To}}
 		setTimeout(action, 0)
 		r.Action = &routev3.Route_Route{Route: action}
 	}
 	return &routev3.VirtualHost{
 		Domains: []string{"*"}, Routes: []*routev3.Route{r}, IncludeRequestAttemptCount: !in.NoAttemptCount,
+		TypedPerFilterConfig: hostFilters(false, in.DynamicDNS),
 	}
 }
 

@@ -81,6 +81,7 @@ type DestinationFact struct {
 type FallbackInput struct {
 	To             string // the cluster that it goes to; empty if it is refused
 	NoAttemptCount bool
+	DynamicDNS     bool // looks hosts up, as in VirtualHostInput, at whatever port they name
 }
 
 // TableInput is a RouteConfiguration without its virtual hosts.

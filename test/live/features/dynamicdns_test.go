@@ -196,3 +196,25 @@ typed_dns_resolver_config:
     resolvers: [{socket_address: {address: %s, port_value: %d}}]
 `, at.Addr(), at.Port())
 }
+
+// TestUnknownHostsAreLookedUp is ALLOW_ANY_DYNAMIC_DNS: requests for hosts that the mesh does not
+// know go to what these resolve to, but to no address of the proxy's own machine.
+func TestUnknownHostsAreLookedUp(t *testing.T) {
+	machine := machineAddress(t)
+	port := serveTwice(t, machine, nil)
+	m := livemesh.StartWith(t, livemesh.Options{Bootstrap: resolvedBy(serveNames(t, map[string][]string{
+		"a.unknown.test":   {machine.String()},
+		"own.unknown.test": {"127.0.0.1"},
+	}))}, livemesh.File("base.yaml", livemesh.NewEcho("client", "v1"), livemesh.Service("client", "http:80:8080"))+
+		strings.Replace(registryOnly, "REGISTRY_ONLY", "ALLOW_ANY_DYNAMIC_DNS", 1))
+	client := m.Client("client-v1")
+	requireVersion(t, "v1", client.Get("http://client/"))
+	for _, host := range []string{"a.unknown.test", machine.String()} {
+		a := client.Get(fmt.Sprintf("http://%s:%d/", host, port))
+		requireStatus(t, 200, a)
+		require.Equal(t, machine.String(), a.Body)
+	}
+	for _, host := range []string{"own.unknown.test", "nobody.unknown.test", "localhost", "127.0.0.1", "0.0.0.0"} {
+		requireStatus(t, 503, client.Get(fmt.Sprintf("http://%s:%d/", host, port)))
+	}
+}
