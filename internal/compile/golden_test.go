@@ -47,6 +47,7 @@ type caseProxy struct {
 	AllClusters   bool              `json:"allClusters"`
 	Agent         bool              `json:"agent"`
 	DNSCapture    bool              `json:"dnsCapture"`
+	DynamicDNS    bool              `json:"dynamicDNS"`
 	Account       string            `json:"account"` // that it proves to have; else it gets no Secrets
 	Stack         string            `json:"stack"`   // a key of translatetest.Stacks
 	Address       string            `json:"address"` // 127.32.0.1 if it is not said
@@ -104,6 +105,7 @@ func (p caseProxy) facts() compile.Facts {
 			AllClusters:   p.AllClusters,
 			Agent:         p.Agent,
 			DNSCapture:    p.DNSCapture,
+			DynamicDNS:    p.DynamicDNS,
 			Stack:         translatetest.Stacks[p.Stack],
 		},
 	}}
@@ -149,6 +151,9 @@ func describe(t *testing.T, out *strings.Builder, p compile.Placement) {
 				}
 				if bytes.Contains(body, []byte("extensions.filters.http.grpc_web")) {
 					fmt.Fprintln(out, "  gRPC-Web")
+				}
+				if bytes.Contains(body, []byte(pb.DynamicDNSFilter)) {
+					fmt.Fprintln(out, "  looks names up")
 				}
 				for _, c := range l.GetFilterChains() {
 					fmt.Fprintf(out, "  chain %s%s%s\n", c.GetName(), chainText(c.GetFilterChainMatch()), leadsTo(t, c))
@@ -304,6 +309,9 @@ func describeRoutes(out *strings.Builder, rc *routev3.RouteConfiguration) {
 		fmt.Fprintf(out, "  %s\n    %s\n", v.GetName(), strings.Join(v.GetDomains(), " "))
 		if v.GetTypedPerFilterConfig()[pb.GRPCWebFilter] != nil {
 			fmt.Fprintln(out, "    gRPC-Web")
+		}
+		if v.GetTypedPerFilterConfig()[pb.DynamicDNSFilter] != nil {
+			fmt.Fprintln(out, "    looks names up")
 		}
 		for _, r := range v.GetRoutes() {
 			fmt.Fprintf(out, "    %s -> %s\n", matchText(r.GetMatch()), actionText(r))

@@ -151,7 +151,7 @@ func (m *impact) addRoutes(vs *model.VirtualService) {
 func (m *impact) addPortsOf(snap *state.Snapshot, host model.Host) {
 	for svc := range snap.Claims(host) {
 		for _, p := range svc.Ports {
-			if needsTCPListener(p.Protocol) || p.Protocol == model.GRPCWeb {
+			if needsTCPListener(p.Protocol) || state.NeedsFilter(svc, p) {
 				m.addPort(p.Port, host)
 			}
 			m.addVIPsOf(snap, svc, p)

@@ -250,9 +250,10 @@ func (b unitBuilder) interceptedSlots(s *scope.Scope, port uint16, owner *model.
 		Name: portListener(s, port), Port: port, Common: b.common(s, model.ClientMode),
 	}
 	if requests {
-		in.RouteTable = portText(port)
-		for svc := range s.ServicesByPortMatch(port, state.MatchGRPCWeb) {
-			in.GRPCWeb = in.GRPCWeb || speaksGRPCWeb(s, svc.Host, port)
+		in.RouteTable, in.DynamicDNS = portText(port), looksUpAny(s)
+		for svc := range s.ServicesByPortMatch(port, state.MatchFiltered) {
+			filters := filtersOf(s, svc.Host, port)
+			in.GRPCWeb, in.DynamicDNS = in.GRPCWeb || filters.grpcWeb, in.DynamicDNS || filters.dynamicDNS
 		}
 	}
 	return []slot{{typ: resource.Listener, name: in.Name, get: func() *resource.Resource {

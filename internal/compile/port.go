@@ -186,7 +186,7 @@ func (c *class) stepPort(builder unitBuilder, port uint16, hosts causes[model.Ho
 	dirty := old != now || e.toggled[port] || e.observes
 	for _, h := range sortedKeys(hosts) {
 		dirty = dirty || now != nil && now.Host == h || sharesListener(from, h, port) || sharesListener(to, h, port) ||
-			speaksGRPCWeb(from, h, port) != speaksGRPCWeb(to, h, port)
+			filtersOf(from, h, port) != filtersOf(to, h, port)
 		c.reportLoser(builder, to, h, port, now)
 	}
 	if hostOf(old) != hostOf(now) {
@@ -210,15 +210,20 @@ func sharesListener(s *scope.Scope, host model.Host, port uint16) bool {
 	return svc != nil && !contends(s, svc, p)
 }
 
-// speaksGRPCWeb reports whether the class calls a port of a host that speaks gRPC-Web, for which
-// the port's listener has a filter.
-func speaksGRPCWeb(s *scope.Scope, host model.Host, port uint16) bool {
+// portFilters are the filters that a port's listener has for requests to some hosts alone.
+type portFilters struct{ grpcWeb, dynamicDNS bool }
+
+// filtersOf returns the filters that requests to a port of a host need.
+func filtersOf(s *scope.Scope, host model.Host, port uint16) portFilters {
 	svc := s.Service(host)
 	if svc == nil {
-		return false
+		return portFilters{}
 	}
 	p, has := svc.Port(port)
-	return has && p.Protocol == model.GRPCWeb
+	return portFilters{
+		grpcWeb:    has && p.Protocol == model.GRPCWeb,
+		dynamicDNS: has && p.Protocol.IsHTTP() && isLookedUp(s, svc),
+	}
 }
 
 // hostOf returns what reportLoser reads of a port's owner.

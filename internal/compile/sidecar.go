@@ -33,6 +33,7 @@ func (b unitBuilder) own(s *scope.Scope, report func(source.Problem)) []slot {
 			KeepsCase:      s.Headers().KeepsCase,
 		})
 	}})
+	slots = append(slots, b.anyNameSlots(s)...)
 	ports := inboundPorts(s, report)
 	reportStrict(s, ports, report)
 	if s.Intercepts() {
@@ -51,7 +52,8 @@ func (b unitBuilder) own(s *scope.Scope, report func(source.Problem)) []slot {
 		slot{typ: resource.Listener, name: name, get: func() *resource.Resource {
 			return b.proxies.get(listener.HTTPInput{
 				Name: name, Bind: model.OwnOutbound, Port: port, BindToPort: true, RouteTable: httpProxyTable,
-				ProxyUnknown: !s.Intercepts(), Common: b.common(s, model.ClientMode),
+				ProxyUnknown: !s.Intercepts(), DynamicDNS: s.Settings().DynamicDNS,
+				Common: b.common(s, model.ClientMode),
 			})
 		}},
 		slot{typ: resource.Route, name: httpProxyTable, head: func() []byte {
@@ -68,6 +70,11 @@ func (b unitBuilder) own(s *scope.Scope, report func(source.Problem)) []slot {
 
 // fallbackOf returns where requests for unknown hosts go.
 func fallbackOf(s *scope.Scope) route.FallbackInput {
+	if looksUpAny(s) {
+		return route.FallbackInput{
+			To: cluster.AnyNameName, DynamicDNS: true, NoAttemptCount: s.Headers().NoAttemptCount,
+		}
+	}
 	return route.FallbackInput{To: unknownCluster(s), NoAttemptCount: s.Headers().NoAttemptCount}
 }
 
@@ -82,9 +89,15 @@ func unknownCluster(s *scope.Scope) string {
 	return cluster.PassthroughName
 }
 
-func fallbackName(s *scope.Scope) string {
-	if s.Outbound().RegistryOnly {
+func fallbackName(s *scope.Scope) string { return nameOfFallback(fallbackOf(s)) }
+
+// nameOfFallback returns Istio's name of a virtual host for unknown hosts.
+func nameOfFallback(in route.FallbackInput) string {
+	switch {
+	case in.To == "":
 		return "block_all"
+	case in.DynamicDNS:
+		return "allow_any_dynamic_dns"
 	}
 	return "allow_any"
 }
@@ -112,7 +125,7 @@ func (b unitBuilder) clusterSlots(s *scope.Scope, host model.Host, endpointsOnly
 		}
 		in := b.outbound(s, svc, p, rule)
 		clusters.add(p, in, model.Labels{})
-		if rule == nil {
+		if rule == nil || svc.Resolution == model.DynamicDNS { // nothing of a name tells its subset
 			continue
 		}
 		for _, sub := range rule.Subsets {
@@ -145,7 +158,10 @@ func (b unitBuilder) outbound(
 		ConnectTimeout: s.Mesh().ConnectTimeout, Endpoints: b.dnsEndpoints(svc, p, model.Labels{}),
 		UpgradeHTTP2: s.Mesh().UpgradeHTTP2 && p.Protocol == model.HTTP,
 	}
-	if svc.Resolution != model.EDS {
+	if svc.Resolution == model.DynamicDNS && !isLookedUp(s, svc) {
+		in.Resolution = model.EDS // without endpoints: closed
+	}
+	if in.Resolution != model.EDS {
 		in.Stack, in.DNSRefresh = s.Settings().Stack, s.Mesh().DNSRefresh
 	}
 	if svc.Headless && s.Intercepts() {

@@ -103,7 +103,7 @@ func (b *chainBuilder) tcpRoute(
 	}
 	chain = b.routedChain(name, r.Destinations, r.Broken)
 	chain.Prefixes = b.domains.List(prefixes)
-	return chain, always, true
+	return b.lookUpAny(chain, r.Destinations), always, true
 }
 
 func (b *chainBuilder) addTLS(svc *model.Service) {
@@ -130,7 +130,7 @@ func (b *chainBuilder) addTLSRoutes(svc *model.Service) {
 				if sni := b.unclaimed(m.SNIHosts); len(sni) > 0 {
 					chain := b.routedChain(string(svc.Host), r.Destinations, r.Broken)
 					chain.SNI = b.domains.List(sni)
-					b.found = append(b.found, chain)
+					b.found = append(b.found, b.lookUpAny(chain, r.Destinations))
 				}
 			}
 		}
@@ -157,6 +157,7 @@ func (b *chainBuilder) directChain(svc *model.Service, sni []string) listener.Ch
 		Name: string(svc.Host), SNI: b.domains.List(sni), Targets: b.targets.List([]listener.WeightedTarget{to}),
 	}
 	chain.ForwardPort = b.forwardPort(svc, b.port)
+	chain = b.lookUp(chain, svc, b.port)
 	return b.tunnelled(b.withPolicyOf(chain, svc, b.port, ""), svc, "")
 }
 

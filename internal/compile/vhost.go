@@ -101,6 +101,7 @@ func (b unitBuilder) vhostSlot(s *scope.Scope, table string, h hostPort, domains
 		in := b.vhostInput(s, refs, to, h.port)
 		in.Domains = b.domains.List(domains())
 		in.GRPCWeb = table != httpProxyTable && h.speaksGRPCWeb()
+		in.DynamicDNS = leadsToNames(s, h, in.Facts)
 		return b.vhosts.get(vhostKey{table: table, name: h.name(), in: in})
 	}}
 }

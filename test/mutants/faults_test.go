@@ -278,8 +278,8 @@ var portFaults = [][]fault{
 		instead("CallExpr sharesListener(from, h, port)", "a TLS service of before changes the listener", "false"),
 		instead("CallExpr sharesListener(to, h, port)", "a TLS service changes the listener", "false"),
 		instead(
-			"BinaryExpr speaksGRPCWeb(from, h, port) != speaksGRPCWeb(to, h, port)",
-			"the first service of gRPC-Web on a port changes the listener", "false",
+			"BinaryExpr filtersOf(from, h, port) != filtersOf(to, h, port)",
+			"the first service on a port that needs a filter changes the listener", "false",
 		),
 		without(
 			"ExprStmt c.reportLoser(builder, to, h, port, now)",

@@ -79,18 +79,22 @@ const outbound = "one is as the other: in a step that changes it nothing is shar
 
 // harmless are fields that a key need not look at, and why.
 var harmless = map[string]string{
+	"alike scope.SharingKey now.DynamicDNS":             outbound,
 	"alike scope.SharingKey now.Proxy.Host":             outbound,
 	"alike scope.SharingKey now.Proxy.Port":             outbound,
 	"alike scope.SharingKey now.Proxy.Subset":           outbound,
 	"alike scope.SharingKey now.RegistryOnly":           outbound,
+	"alike scope.SharingKey was.DynamicDNS":             outbound,
 	"alike scope.SharingKey was.Proxy.Host":             outbound,
 	"alike scope.SharingKey was.Proxy.Port":             outbound,
 	"alike scope.SharingKey was.Proxy.Subset":           outbound,
 	"alike scope.SharingKey was.RegistryOnly":           outbound,
+	"outlook scope.ViewKey SharingKey.now.DynamicDNS":   outbound,
 	"outlook scope.ViewKey SharingKey.now.Proxy.Host":   outbound,
 	"outlook scope.ViewKey SharingKey.now.Proxy.Port":   outbound,
 	"outlook scope.ViewKey SharingKey.now.Proxy.Subset": outbound,
 	"outlook scope.ViewKey SharingKey.now.RegistryOnly": outbound,
+	"outlook scope.ViewKey SharingKey.was.DynamicDNS":   outbound,
 	"outlook scope.ViewKey SharingKey.was.Proxy.Host":   outbound,
 	"outlook scope.ViewKey SharingKey.was.Proxy.Port":   outbound,
 	"outlook scope.ViewKey SharingKey.was.Proxy.Subset": outbound,
@@ -114,6 +118,7 @@ var harmless = map[string]string{
 	"list listener.Chain Closed":                  "a chain is closed if it has no targets",
 	"list listener.Chain OfMesh":                  "always false: listeners of service ports have no such chains",
 	"list listener.ServerChain Chain.Closed":      "a chain is closed if it has neither targets nor a route table",
+	"list listener.ServerChain Chain.DynamicDNS":  "always false: all server chains have routes",
 	"list listener.ServerChain Chain.ForwardPort": "always zero: all server chains have routes",
 	"list listener.ServerChain Chain.OfMesh":      "the chain's name tells",
 	"list listener.ServerChain RouteTable":        "made of the chain's name, of a server chain that is not closed",
@@ -132,6 +137,7 @@ var harmless = map[string]string{
 
 	"memo cluster.OutboundInput ForwardProxy":        "Resolution is Passthrough then, and never else",
 	"memo cluster.OutboundInput Host":                "Service tells hosts apart",
+	"memo fallbackKey in.DynamicDNS":                 "the cluster tells",
 	"memo listener.GatewayInput Name":                "made of the port",
 	"memo listener.GatewayInput Port":                "in the name",
 	"memo listener.GatewayInput RouteTable":          "made of the port",

@@ -69,6 +69,9 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 		"TestClassFromBaseSeesItsOwnRoutes",
 		"TestPodsSelectedByNameHaveTheirOwnClass",
 		"TestProxiesWithOtherSettingsAreOtherClasses",
+		"TestProxiesThatLookNamesUpAreOtherClasses",
+		"TestNamesBeginAndCeaseToBeLookedUp",
+		"TestUnknownHostsBeginAndCeaseToBeLookedUp",
 		"TestProxiesThatLeaveTogetherTakeTheirClassAlong",
 		"TestWhatClassesShareIsWhatEachComesTo",
 	}, checks: 300}

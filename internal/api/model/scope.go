@@ -158,6 +158,9 @@ type IngressListener struct {
 // OutboundPolicy says what happens to traffic for hosts that the proxy does not know.
 type OutboundPolicy struct {
 	RegistryOnly bool
+	// DynamicDNS sends requests to what the host that they name resolves to, by the proxy's own
+	// look-up (ALLOW_ANY_DYNAMIC_DNS); what is no request goes where it was going.
+	DynamicDNS bool
 	// Proxy is where it goes (egressProxy); the zero value is onward, to where it was going.
 	Proxy EgressProxy
 }

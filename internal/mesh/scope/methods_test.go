@@ -487,7 +487,8 @@ func proxies() []scope.Proxy {
 			for _, settings := range []scope.Settings{
 				{HTTPProxyPort: 15080, Credentials: scope.AllCredentials}, {},
 				{Intercepted: true, Agent: true, Credentials: scope.OwnGatewayCredentials},
-				{Intercepted: true, DNSCapture: true, Stack: model.DualStack, FiltersApart: true, IstioFilters: true},
+				{Intercepted: true, DNSCapture: true, Stack: model.DualStack, FiltersApart: true, IstioFilters: true,
+					DynamicDNS: true},
 			} {
 				p := scope.Proxy{Namespace: namespace, Name: "a", Labels: model.LabelsOf(labels), Settings: settings}
 				list = append(list, p)

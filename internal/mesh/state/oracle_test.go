@@ -116,7 +116,7 @@ func requireAnswers(t *rapid.T, d naiveSnapshot, s *Snapshot) {
 		for i, svc := range tcp {
 			requireList(t, "TCP services after one", tcp[i+1:], s.TCPServicesAfter(p, svc))
 		}
-		for _, kind := range []PortMatch{MatchSNI, MatchPort, MatchCIDR, MatchGRPCWeb} {
+		for _, kind := range []PortMatch{MatchSNI, MatchPort, MatchCIDR, MatchFiltered} {
 			loose := looseOn(d, p, kind)
 			requireList(t, "loose services", loose, s.ServicesByPortMatch(p, kind))
 			for i, svc := range loose {
@@ -172,8 +172,9 @@ func looseOn(d naiveSnapshot, port uint16, want PortMatch) []*model.Service {
 	return having(d, func(svc *model.Service, p model.ServicePort) bool {
 		ranged := slices.ContainsFunc(svc.Addresses, func(a string) bool { return strings.Contains(a, "/") })
 		kind := MatchPort
-		if want == MatchGRPCWeb {
-			return p.Port == port && p.Protocol == model.GRPCWeb
+		if want == MatchFiltered {
+			named := svc.Resolution == model.DynamicDNS && p.Protocol.IsHTTP()
+			return p.Port == port && (named || p.Protocol == model.GRPCWeb)
 		}
 		switch {
 		case p.Port != port || p.Protocol == model.UDP || p.Protocol.IsHTTP() || len(svc.Addresses) > 0 && !ranged,

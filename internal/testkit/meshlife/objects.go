@@ -174,9 +174,14 @@ func drawEntry(t *rapid.T, m model.Meta) []model.Object {
 		addresses[:1], // that a pod may have
 		[]string{"10.0.0.2", "10.1.0.0/16"},
 		[]string{"10.1.0.0/16", "10.2.0.0/16"})
+	among := hosts
+	if rarely(t, 4, "dynamic DNS") {
+		s.Resolution, s.Selector, s.Endpoints, s.Addresses = model.DynamicDNS, model.Labels{}, nil, nil
+		among = wildcards
+	}
 	mayHaveAddress := len(s.Addresses) == 0 && s.Resolution != model.Passthrough && !rarely(t, 4, "opted out")
 	var list []model.Object
-	for _, h := range rapid.SliceOfNDistinct(rapid.SampledFrom(hosts), 1, 2, rapid.ID).Draw(t, "hosts") {
+	for _, h := range rapid.SliceOfNDistinct(rapid.SampledFrom(among), 1, 2, rapid.ID).Draw(t, "hosts") {
 		each := s
 		each.Host = h
 		each.AutoAddress = mayHaveAddress && !h.IsWildcard()

@@ -32,7 +32,7 @@ func (b *builder) dns(
 ) {
 	c := b.cluster
 	c.ClusterDiscoveryType = discovery(kind)
-	c.DnsLookupFamily = lookupFamily(in.Stack)
+	c.DnsLookupFamily = pb.LookupFamily(in.Stack)
 	c.DnsRefreshRate = pb.OptionalDuration(in.DNSRefresh) //nolint:staticcheck // see above
 	c.DnsJitter = pb.Duration(dnsJitter)                  //nolint:staticcheck // see above
 	c.RespectDnsTtl = true                                //nolint:staticcheck // see above
@@ -41,18 +41,6 @@ func (b *builder) dns(
 		TypedConfig: pb.Any(&caresv3.CaresDnsResolverConfig{UdpMaxQueries: wrapperspb.UInt32(dnsUDPQueries)}),
 	}
 	c.LoadAssignment = &endpointv3.ClusterLoadAssignment{ClusterName: c.GetName(), Endpoints: groups}
-}
-
-// lookupFamily is what names are looked up for, as in Istio. With both families Envoy tries the
-// addresses in turn.
-func lookupFamily(stack model.Stack) clusterv3.Cluster_DnsLookupFamily {
-	switch stack {
-	case model.IPv6Stack:
-		return clusterv3.Cluster_V6_ONLY
-	case model.DualStack:
-		return clusterv3.Cluster_ALL
-	}
-	return clusterv3.Cluster_V4_ONLY
 }
 
 // dnsKind is how names are looked up. Envoy refuses a logical cluster with several names; all

@@ -20,7 +20,7 @@ func drawOutbound(t *rapid.T) cluster.OutboundInput {
 			model.Auto, model.HTTP, model.HTTP2, model.GRPC, model.TCP, model.TLS,
 		}).Draw(t, "protocol"),
 		Resolution: rapid.SampledFrom([]model.Resolution{
-			model.EDS, model.Passthrough, model.StrictDNS, model.LogicalDNS,
+			model.EDS, model.Passthrough, model.StrictDNS, model.LogicalDNS, model.DynamicDNS,
 		}).Draw(t, "resolution"),
 
 		ForwardProxy: rapid.Bool().Draw(t, "forward proxy"),

@@ -60,6 +60,7 @@ type header struct {
 	}
 	Passthrough *struct {
 		Inbound, ForwardProxy bool
+		DynamicDNS            bool
 		Defaults              *model.ClusterDefaults
 		KeepsCase             bool
 		ConnectTimeout        metav1.Duration
@@ -93,6 +94,7 @@ func TestGolden(t *testing.T) {
 			return cluster.Passthrough(cluster.PassthroughInput{
 				Inbound:        h.Passthrough.Inbound,
 				ForwardProxy:   h.Passthrough.ForwardProxy,
+				DynamicDNS:     h.Passthrough.DynamicDNS,
 				Defaults:       h.Passthrough.Defaults,
 				KeepsCase:      h.Passthrough.KeepsCase,
 				ConnectTimeout: h.Passthrough.ConnectTimeout.Duration,

@@ -9,10 +9,12 @@ import (
 // OutboundInput is all that one outbound cluster depends on. It is comparable: it is the memo's
 // key.
 type OutboundInput struct {
-	Host       model.Host
-	Port       uint16
-	Subset     string
-	Protocol   model.Protocol
+	Host     model.Host
+	Port     uint16
+	Subset   string
+	Protocol model.Protocol
+	// Resolution may be DynamicDNS for listeners with the filters that look names up
+	// (listener.TCPInput.DynamicDNS, listener.Chain.DynamicDNS).
 	Resolution model.Resolution
 	// ForwardProxy is for Passthrough on proxies that know no original destination: gateways, and
 	// sidecars that intercept nothing. The host is looked up instead; of a wildcard, the host that
@@ -125,9 +127,12 @@ type PassthroughInput struct {
 	// ForwardProxy is for proxies without interception, where no connection has an original
 	// destination: the requested host is looked up instead. It goes with
 	// listener.HTTPInput.ProxyUnknown.
-	ForwardProxy   bool
+	ForwardProxy bool
+	// DynamicDNS is for requests whose host is looked up where the mesh does not know it,
+	// "AllowAnyDynamicDNSCluster". It goes with route.FallbackInput.DynamicDNS.
+	DynamicDNS     bool
 	Defaults       *model.ClusterDefaults
 	ConnectTimeout time.Duration
 	KeepsCase      bool        // of the names of headers in HTTP/1
-	Stack          model.Stack // of the workload, for Inbound
+	Stack          model.Stack // of the workload, for Inbound and DynamicDNS
 }

@@ -77,8 +77,11 @@ func (in *OutboundInput) spoken() model.Protocol {
 // ConnectsAsCalled reports whether the cluster connects to the address that the caller picked,
 // under the load balancing in force.
 func (in *OutboundInput) ConnectsAsCalled(lb *model.LoadBalancer) bool {
-	if in.Resolution == model.Passthrough {
+	switch in.Resolution {
+	case model.Passthrough:
 		return !in.ForwardProxy
+	case model.DynamicDNS: // the name decides
+		return false
 	}
 	return lb != nil && lb.Kind == model.PassthroughLB
 }
@@ -87,8 +90,11 @@ func (in *OutboundInput) ConnectsAsCalled(lb *model.LoadBalancer) bool {
 // there can be none.
 func (b *builder) discover(in OutboundInput, lb *model.LoadBalancer) bool {
 	switch {
+	case in.Resolution == model.DynamicDNS:
+		b.forwardProxy(pb.DynamicDNSCache(in.Stack))
+		return true
 	case in.Resolution == model.Passthrough && in.ForwardProxy && in.Host.IsWildcard():
-		b.forwardProxy()
+		b.forwardProxy(pb.ForwardProxyCache())
 		return true
 	case in.Resolution == model.Passthrough && in.ForwardProxy:
 		b.dns(clusterv3.Cluster_LOGICAL_DNS, in, hostItself(in.Host, in.Port))
