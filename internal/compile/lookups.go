@@ -63,18 +63,18 @@ func byWorkload(a, b model.Endpoint) int {
 // workloads that it selects.
 func (c *clusterBuilder) ofPort(p model.ServicePort) (found []model.Endpoint) {
 	known := c.scope.Endpoints(c.service)
+	if !c.service.Selector.IsEmpty() {
+		for _, e := range known.All() {
+			if e.PortName == p.Name {
+				found = append(found, e)
+			}
+		}
+		return found
+	}
 	for _, e := range c.service.Endpoints {
 		if e.PortName == p.Name {
 			joined, _ := known.Known(&e)
 			e.TLS = joined.TLS
-			found = append(found, e)
-		}
-	}
-	if c.service.Selector.IsEmpty() {
-		return found
-	}
-	for _, e := range known.All() {
-		if e.PortName == p.Name {
 			found = append(found, e)
 		}
 	}

@@ -196,7 +196,8 @@ func (d naiveSnapshot) accounts(id serviceID) []string {
 
 // entriesOf are the WorkloadEntries that serve a service.
 func (d naiveSnapshot) entriesOf(s *model.Service) []*model.WorkloadEntry {
-	looksUp := s.Resolution == model.StrictDNS || s.Resolution == model.LogicalDNS
+	looksUp := s.Kind == kinds.ServiceEntry &&
+		(s.Resolution == model.StrictDNS || s.Resolution == model.LogicalDNS)
 	if s.Selector.IsEmpty() || s.Resolution != model.EDS && !looksUp {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
@@ -21,7 +22,8 @@ func (s *Snapshot) NamedWorkloadEntriesIn(namespace string) iter.Seq[*model.Work
 // endpoints of it: of a Service with virtual IPs, and of a ServiceEntry with resolution STATIC or
 // DNS. Those whose address is a host name are endpoints of the latter alone.
 func SelectsWorkloadEntries(s *model.Service) bool {
-	return s != nil && (s.Resolution == model.EDS || s.Resolution.IsByDNS()) && !s.Selector.IsEmpty()
+	return s != nil && !s.Selector.IsEmpty() &&
+		(s.Resolution == model.EDS || s.Resolution.IsByDNS() && s.Kind == kinds.ServiceEntry)
 }
 
 // joinEntries replaces what WorkloadEntries give to services that changed, and then what those that
