@@ -115,7 +115,7 @@ var rules = []rule{
 	{"cluster/webhook", "observe api/kinds source source/untrusted source/manifest api/model api/convert " +
 		"cluster/inject"},
 	{"cluster/webhook/registration", "observe api/kinds"},
-	{"app", "observe app/config api/kinds source api/jwks api/model api/convert mesh/policy " +
+	{"app", "observe app/config api/compliance api/kinds source api/jwks api/model api/convert mesh/policy " +
 		"mesh/state mesh/validate mesh/schedule mesh/scope mesh/census xds/resource xds/proxystats compile " +
 		"xds/fanout xds/serve admin/page admin cluster/tokenreview cluster/certs cluster/leader install " +
 		"cluster/status cluster/gateways cluster/inject cluster/inject/watch cluster/webhook " +
@@ -156,8 +156,8 @@ var rules = []rule{
 		"perf/jmeter perf/lab perf/htmlreport"},
 	{"cli/results", "cli/command"},
 	{"cli/process", "app app/config cli/command observe observe/footprint observe/memory"},
-	{"cli/serve", "admin/page api/model app app/config cli/build cli/command cli/process cluster/accessreview " +
-		"cluster/certs cluster/inject/watch cluster/leader cluster/tokenreview install observe " +
+	{"cli/serve", "admin/page api/compliance api/model app app/config cli/build cli/command cli/process " +
+		"cluster/accessreview cluster/certs cluster/inject/watch cluster/leader cluster/tokenreview install observe " +
 		"source/dir source/kube source/mirror source/selected trust/ca"},
 	{"cli/discovery", "cli/build cli/command cli/serve"},
 	{"cli/remote", "admin/page cli/command install/reach perf/measure"},

@@ -315,7 +315,8 @@ func TestUnknownRevocationsKeepRootsBack(t *testing.T) {
 	revoked := filepath.Join(t.TempDir(), "ca-crl.pem")
 	require.NoError(t, os.WriteFile(revoked, []byte("lists"), 0o600))
 	a := start(t, Options{
-		CA: c.connect(t), RootFile: c.roots, RevokedFile: revoked, Request: Request{TTL: time.Hour}, Clock: clock.clock(),
+		CA: c.connect(t), RootFile: c.roots, RevokedFile: revoked,
+		Request: Request{TTL: time.Hour}, Clock: clock.clock(),
 	})
 	a.awaitLog("part 1 is no list of revoked certificates", 1)
 	a.ask(ownName).pair()

@@ -19,8 +19,8 @@ type Options struct {
 	Grace, Jitter float64
 	// RootFile has further roots, in PEM; empty means none.
 	RootFile string
-	// RevokedFile has lists of revoked certificates of the mesh, in PEM; empty means none, as does a
-	// file that is not there.
+	// RevokedFile has lists of revoked certificates of the mesh, in PEM; empty means none, and so
+	// does a file that is not there.
 	RevokedFile string
 	// Mounted are the workload's own certificates in files (FILE_MOUNTED_CERTS). They take the
 	// place of those of a CA.

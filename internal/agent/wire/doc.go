@@ -5,5 +5,5 @@
 // they arrived, and the few fields that are needed are read in place (Reader). No generated code of
 // Envoy's API is linked.
 //
-// It imports nothing of Lateen.
+// It may import api/compliance.
 package wire

@@ -18,23 +18,25 @@ func TestHandshakesKeepThePolicy(t *testing.T) {
 	}
 	chacha := only(tls.VersionTLS12)
 	chacha.CipherSuites = []uint16{tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256}
+	const tls12, tls13 = tls.VersionTLS12, tls.VersionTLS13
+	anything := &tls.Config{MinVersion: tls12}
 	for name, c := range map[string]struct {
 		policy  string
 		other   *tls.Config
 		version uint16 // 0: no connection
 		curve   tls.CurveID
 	}{
-		"none":                        {"", &tls.Config{MinVersion: tls.VersionTLS12}, tls.VersionTLS13, tls.X25519MLKEM768},
-		"FIPS 140-2 is TLS 1.2":       {"fips-140-2", &tls.Config{MinVersion: tls.VersionTLS12}, tls.VersionTLS12, tls.CurveP256},
-		"FIPS 140-2 without TLS 1.3":  {"fips-140-2", only(tls.VersionTLS13), 0, 0},
-		"FIPS 140-2 without X25519":   {"fips-140-2", only(tls.VersionTLS12, tls.X25519), 0, 0},
+		"none":                        {"", anything, tls13, tls.X25519MLKEM768},
+		"FIPS 140-2 is TLS 1.2":       {"fips-140-2", anything, tls12, tls.CurveP256},
+		"FIPS 140-2 without TLS 1.3":  {"fips-140-2", only(tls13), 0, 0},
+		"FIPS 140-2 without X25519":   {"fips-140-2", only(tls12, tls.X25519), 0, 0},
 		"FIPS 140-2 without ChaCha20": {"fips-140-2", chacha, 0, 0},
-		"FIPS 140-3 is TLS 1.3":       {"fips-140-3", &tls.Config{MinVersion: tls.VersionTLS12}, tls.VersionTLS13, tls.CurveP256},
-		"FIPS 140-3 with TLS 1.2":     {"fips-140-3", only(tls.VersionTLS12, tls.CurveP384), tls.VersionTLS12, tls.CurveP384},
-		"FIPS 140-3 without X25519":   {"fips-140-3", only(tls.VersionTLS13, tls.X25519), 0, 0},
-		"post-quantum":                {"pqc", &tls.Config{MinVersion: tls.VersionTLS12}, tls.VersionTLS13, tls.X25519MLKEM768},
-		"post-quantum and TLS 1.2":    {"pqc", only(tls.VersionTLS12), 0, 0},
-		"post-quantum and P-256":      {"pqc", only(tls.VersionTLS13, tls.CurveP256), 0, 0},
+		"FIPS 140-3 is TLS 1.3":       {"fips-140-3", anything, tls13, tls.CurveP256},
+		"FIPS 140-3 with TLS 1.2":     {"fips-140-3", only(tls12, tls.CurveP384), tls12, tls.CurveP384},
+		"FIPS 140-3 without X25519":   {"fips-140-3", only(tls13, tls.X25519), 0, 0},
+		"post-quantum":                {"pqc", anything, tls13, tls.X25519MLKEM768},
+		"post-quantum and TLS 1.2":    {"pqc", only(tls12), 0, 0},
+		"post-quantum and P-256":      {"pqc", only(tls13, tls.CurveP256), 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy, err := Parse(c.policy)

@@ -3,6 +3,6 @@
 //
 //	flags, environment ─► app.Options ─► app.Pipeline
 //
-// It may import admin/page, api/model, app, app/config, cli/command, cli/process, observe, the
-// sources, the packages of cluster that a control plane needs, and trust/ca.
+// It may import admin/page, api/compliance, api/model, app, app/config, cli/command, cli/process,
+// observe, the sources, the packages of cluster that a control plane needs, and trust/ca.
 package serve

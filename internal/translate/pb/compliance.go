@@ -13,7 +13,8 @@ func Comply(p *tlsv3.TlsParameters, policy compliance.Policy) {
 	switch policy {
 	case compliance.None:
 	case compliance.FIPS1402:
-		p.TlsMinimumProtocolVersion, p.TlsMaximumProtocolVersion = tlsv3.TlsParameters_TLSv1_2, tlsv3.TlsParameters_TLSv1_2
+		p.TlsMinimumProtocolVersion = tlsv3.TlsParameters_TLSv1_2
+		p.TlsMaximumProtocolVersion = tlsv3.TlsParameters_TLSv1_2
 		p.CipherSuites, p.EcdhCurves = approved(p.CipherSuites), []string{"P-256"}
 	case compliance.FIPS1403:
 		// Envoy's own list leaves the versions at 1.2 and 1.3 alone, and comes after ciphers and
@@ -25,7 +26,8 @@ func Comply(p *tlsv3.TlsParameters, policy compliance.Policy) {
 		p.CipherSuites, p.EcdhCurves = approved(p.CipherSuites), nil
 		p.CompliancePolicies = []tlsv3.TlsParameters_CompliancePolicy{tlsv3.TlsParameters_FIPS_202205}
 	case compliance.PostQuantum:
-		p.TlsMinimumProtocolVersion, p.TlsMaximumProtocolVersion = tlsv3.TlsParameters_TLSv1_3, tlsv3.TlsParameters_TLSv1_3
+		p.TlsMinimumProtocolVersion = tlsv3.TlsParameters_TLSv1_3
+		p.TlsMaximumProtocolVersion = tlsv3.TlsParameters_TLSv1_3
 		p.CipherSuites, p.EcdhCurves = nil, []string{"X25519MLKEM768"}
 	}
 }

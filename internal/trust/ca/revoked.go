@@ -45,9 +45,8 @@ func (r revocations) check(chain []*x509.Certificate) error {
 	for i, c := range chain {
 		issuer := chain[min(i+1, len(chain)-1)]
 		for _, list := range r.lists {
-			if isOf(list, issuer) && slices.ContainsFunc(list.RevokedCertificateEntries, func(e x509.RevocationListEntry) bool {
-				return e.SerialNumber.Cmp(c.SerialNumber) == 0
-			}) {
+			isSame := func(e x509.RevocationListEntry) bool { return e.SerialNumber.Cmp(c.SerialNumber) == 0 }
+			if isOf(list, issuer) && slices.ContainsFunc(list.RevokedCertificateEntries, isSame) {
 				return fmt.Errorf("%w: %s has serial number %x", ErrRevoked, issuer.Subject, c.SerialNumber)
 			}
 		}
@@ -71,9 +70,9 @@ func (a *Authority) withRevocations(r revocations) *Authority {
 // there are some that cannot be used: then those that proxies have should stay.
 func (a *Authority) Revoked() (text []byte, known bool) { return a.revoked.text, !a.revoked.refused }
 
-// readRevocations reads lists of revoked certificates. A proxy that has one list demands one of each
-// authority between a certificate and its root, and that it has not ended: what is missing would
-// have it refuse every certificate, so such lists are not taken.
+// readRevocations reads lists of revoked certificates. A proxy that has one list demands one of
+// each authority between a certificate and its root, and that it has not ended: what is missing
+// would have it refuse every certificate, so such lists are not taken.
 func (a *Authority) readRevocations(text []byte, now time.Time) (revocations, error) {
 	lists, err := parseRevocations(text)
 	if err != nil {

@@ -84,13 +84,14 @@ func TestListsOfRevokedCertificates(t *testing.T) {
 	a, above := plugged(t)
 	other := selfSigned(t, start)
 	own, roots := listOf(t, a.keys, time.Hour), listOf(t, above, 2*time.Hour)
+	others := listOf(t, other.keys, time.Hour)
 	changes := signedList(t, a.keys, &x509.RevocationList{
 		Number: big.NewInt(2), ThisUpdate: start, NextUpdate: start.Add(time.Hour),
 		ExtraExtensions: []pkix.Extension{{Id: deltaList, Critical: true, Value: []byte{2, 1, 1}}},
 	})
 	for name, c := range map[string]struct{ text, fault string }{
 		"one of each authority":         {own + roots, ""},
-		"of another authority":          {own + roots + listOf(t, other.keys, time.Hour), "list 3 is that of another authority"},
+		"of another authority":          {own + roots + others, "list 3 is that of another authority"},
 		"one authority has none":        {own, "there is no list of " + above.certificate.Subject.String()},
 		"has ended":                     {own + listOf(t, above, -time.Minute), "has ended at 2025-12-31T23:59:00Z"},
 		"a certificate among the lists": {own + string(a.Bundle()), `a block "CERTIFICATE" among the lists`},

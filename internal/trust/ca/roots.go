@@ -134,7 +134,9 @@ func (r *Roots) Run(ctx context.Context) {
 			state.retry()
 		case <-pace:
 			pace = nil
-			r.step(ctx, state, want{*content, selects})
+			if content != nil { // it may have become unknown meanwhile
+				r.step(ctx, state, want{*content, selects})
+			}
 		}
 	}
 }

@@ -49,8 +49,8 @@ func TestCompliancePolicyStandsAboveObjects(t *testing.T) {
 			options, authority := agentMesh(t)
 			options.Compliance = c.policy
 			m := livemesh.StartWith(t, options, livemesh.File("base.yaml",
-				livemesh.GatewayPod(8443), inTLS(livemesh.NewEcho("web", "v1")), livemesh.Service("web", "http:80:8080"),
-				livemesh.NewEcho("client", "v1"),
+				livemesh.GatewayPod(8443), livemesh.NewEcho("client", "v1"),
+				inTLS(livemesh.NewEcho("web", "v1")), livemesh.Service("web", "http:80:8080"),
 				livemesh.Object("PeerAuthentication strict", "mtls: {mode: STRICT}"),
 				livemesh.Object("DestinationRule web", "host: web\ntrafficPolicy: {tls: {mode: ISTIO_MUTUAL}}\n"),
 				authority.Issue(t, "open.test").Secret("default", "open", ""),
@@ -72,7 +72,8 @@ func TestCompliancePolicyStandsAboveObjects(t *testing.T) {
 					workload, host string
 					port           uint16
 				}{{"web-v1", "web-v1", 8080}, {"istio-ingress", "open.test", 8443}} {
-					a := m.SecureGateway(server.workload, server.port, config.Clone()).Get("https://" + server.host + "/")
+					client := m.SecureGateway(server.workload, server.port, config.Clone())
+					a := client.Get("https://" + server.host + "/")
 					if with.denied {
 						require.ErrorContains(t, a.Err, "tls: ", "%s: %s", server.workload, with.name)
 						continue
