@@ -1,6 +1,7 @@
 package features
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -86,4 +87,58 @@ rules:
 		m.RequireNoProblems()
 		sticks(t, m.Gateway("istio-ingress", 8081), "ruled")
 	})
+}
+
+// TestClientsStayWithAnEndpointThatEnds: while a Pod of a Service with sessions ends and still
+// serves, its clients stay with it and new ones go elsewhere. Once it is gone, they go elsewhere
+// too.
+func TestClientsStayWithAnEndpointThatEnds(t *testing.T) {
+	m := livemesh.StartWith(t, livemesh.Options{Sessions: true}, livemesh.File("base.yaml",
+		livemesh.NewEcho("client", "v1"), livemesh.NewEcho("web", "v1").Bare(), livemesh.NewEcho("web", "v2").Bare(),
+		`
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: default, labels: {istio.io/persistent-session: near}}
+spec: {ports: [{name: http, port: 80, targetPort: 8080}]}
+`))
+	m.RequireNoProblems()
+	endpoints := func(of ...string) string {
+		var all strings.Builder
+		for _, e := range of {
+			version, conditions, _ := strings.Cut(e, ": ")
+			fmt.Fprintf(&all, "- {addresses: [%s], conditions: {%s}}\n", m.Pod("web-"+version).Pod, conditions)
+		}
+		return livemesh.File("slice.yaml", `
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: web-1, namespace: default, labels: {kubernetes.io/service-name: web}}
+addressType: IPv4
+ports: [{name: http, port: 8080}]
+endpoints:
+`+all.String())
+	}
+	client := m.Client("client-v1")
+	get := func(options ...livemesh.Option) livemesh.Answer { return client.Get("http://web/", options...) }
+	const serves, ends = "ready: true", "ready: false, serving: true, terminating: true"
+
+	m.Apply(endpoints("v1: " + serves))
+	m.RequireNoProblems()
+	m.Await("the Service has an endpoint", func() bool { return get().OK() })
+	cookies := (&http.Response{Header: get().Header}).Cookies()
+	require.Len(t, cookies, 1)
+	kept := livemesh.Header("cookie", "near="+cookies[0].Value)
+
+	m.Apply(endpoints("v1: "+ends, "v2: "+serves))
+	m.Await("new clients go to the other", func() bool { return get().Echoed.Version == "v2" })
+	for range 12 {
+		requireVersion(t, "v2", get())
+		requireVersion(t, "v1", get(kept))
+	}
+	m.Apply(endpoints("v2: " + serves))
+	m.Await("the endpoint is gone", func() bool { return get(kept).Echoed.Version == "v2" })
+	for range 12 {
+		requireVersion(t, "v2", get(kept))
+	}
 }
