@@ -181,7 +181,7 @@ func serveNames(t *testing.T, names map[string][]string) netip.AddrPort {
 	go func() { ended <- server.ActivateAndServe() }()
 	t.Cleanup(func() {
 		_ = conn.Close()
-		<-ended
+		_ = <-ended // the server was told to end
 	})
 	return netip.MustParseAddrPort(conn.LocalAddr().String())
 }
