@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/translate/cluster"
 	"github.com/lateen-mesh/lateen/internal/translate/endpoint"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
@@ -36,7 +37,7 @@ func (c *clusterBuilder) lookedUp(
 		return nil
 	}
 	found := c.ofPort(p)
-	if in.Resolution == model.LogicalDNS && !c.service.Selector.IsEmpty() && len(found) > 1 {
+	if in.Resolution == model.LogicalDNS && state.SelectsWorkloadEntries(c.service) && len(found) > 1 {
 		found = []model.Endpoint{slices.MinFunc(found, byWorkload)}
 	}
 	return slices.DeleteFunc(found, func(e model.Endpoint) bool {
@@ -60,10 +61,11 @@ func byWorkload(a, b model.Endpoint) int {
 }
 
 // ofPort returns the endpoints that the service lists for a port, in their order, or those of the
-// workloads that it selects.
+// workloads that it selects. A Service whose name is looked up lists that name, whatever else it
+// says: its endpoints change without a change of its clusters.
 func (c *clusterBuilder) ofPort(p model.ServicePort) (found []model.Endpoint) {
 	known := c.scope.Endpoints(c.service)
-	if !c.service.Selector.IsEmpty() {
+	if state.SelectsWorkloadEntries(c.service) {
 		for _, e := range known.All() {
 			if e.PortName == p.Name {
 				found = append(found, e)
