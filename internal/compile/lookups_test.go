@@ -90,6 +90,33 @@ func TestOnePartOfALookupChanges(t *testing.T) {
 	}
 }
 
+// A Service of type ExternalName is its name, whatever its selector and its slices say: these change
+// without a change of its cluster.
+func TestAServiceThatIsANameHasNoOtherEndpoints(t *testing.T) {
+	named := machines()
+	named.Kind = kinds.Service
+	named.Host = model.Resolve(named.Name, named.Namespace, "cluster.local")
+	named.Endpoints = []model.Endpoint{{Address: "elsewhere.test", Port: 80, PortName: "http"}}
+	slice := func(address string) []state.Update {
+		return updatesOf([]model.Object{&model.EndpointSlice{
+			Meta: aloneMeta(kinds.EndpointSlice, "machines-1"), Service: named.Name,
+			Ports: []model.SlicePort{{Name: "http", Port: 80}},
+			Hosts: []model.SliceHost{{Address: address, Health: model.Healthy}},
+		}})
+	}
+	w, c := state.NewWriter(), NewCompiler(refuseNothing(t))
+	c.Join(Facts{Proxy: proxyAt(0), Account: gatewayPod().ServiceAccount}, func(*Member, Placement) {})
+	for _, updates := range [][]state.Update{
+		updatesOf([]model.Object{named}), slice("127.1.0.1"), slice("127.1.0.2"),
+	} {
+		_, d := w.Apply(updates)
+		c.Advance(d, func(Step) {})
+		for m := range c.members.all() {
+			require.Equal(t, dump(placeIn(t, w.Snapshot(), m.known.Proxy).state), dump(m.variant.state))
+		}
+	}
+}
+
 // Proxies of one class at two places see the endpoints of a cluster in orders of their own, through
 // all changes: what each has is what it gets alone, from nothing.
 func TestEachPlaceHasItsOwnOrderOfLookups(t *testing.T) {
