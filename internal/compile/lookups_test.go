@@ -90,8 +90,8 @@ func TestOnePartOfALookupChanges(t *testing.T) {
 	}
 }
 
-// A Service of type ExternalName is its name, whatever its selector and its slices say: these change
-// without a change of its cluster.
+// A Service of type ExternalName is its name, whatever its selector and its slices say: these
+// change without a change of its cluster.
 func TestAServiceThatIsANameHasNoOtherEndpoints(t *testing.T) {
 	named := machines()
 	named.Kind = kinds.Service
