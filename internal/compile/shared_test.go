@@ -133,15 +133,12 @@ func textOfEdits(e *edits) []string {
 	for name, head := range e.heads {
 		line("head", name, head)
 	}
-	for at, v := range e.varied {
+	for name, v := range e.varied {
 		if v == nil {
-			line("varied", at)
+			line("varied", name)
 			continue
 		}
-		line("varied", at, v.key, slices.Collect(v.keys.All()))
-		if l := v.cluster; l != nil {
-			line("varied", at, l.in, l.prefer, l.found.sites)
-		}
+		line("varied", name, v.key, slices.Collect(v.keys.All()))
 	}
 	slices.Sort(lines)
 	return lines

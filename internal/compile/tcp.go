@@ -16,8 +16,6 @@ import (
 // that owns it (nil if none does). With interception requests have a part in it too.
 func (b unitBuilder) portSlots(s *scope.Scope, port uint16, owner *model.Service, requests bool) []slot {
 	switch {
-	case ownsListener(s, portListener(s, port)):
-		return nil
 	case s.Intercepts():
 		return b.interceptedSlots(s, port, owner, requests)
 	case port == s.HTTPProxyPort():
@@ -35,10 +33,10 @@ func (b unitBuilder) portSlots(s *scope.Scope, port uint16, owner *model.Service
 	if len(chains.found) == 0 {
 		return nil
 	}
-	at := portAddress(s, port)
-	return []slot{{typ: resource.Listener, name: at.name, get: func() *resource.Resource {
+	name := portListener(s, port)
+	return []slot{{typ: resource.Listener, name: name, get: func() *resource.Resource {
 		return b.tcp.get(listener.TCPInput{
-			Name: at.name, Bind: at.bind, Port: port, BindToPort: true, Chains: b.chains.List(chains.found),
+			Name: name, Bind: model.OwnOutbound, Port: port, BindToPort: true, Chains: b.chains.List(chains.found),
 			Common: b.common(s, model.ClientMode),
 		})
 	}}}
@@ -48,15 +46,7 @@ func portListener(s *scope.Scope, port uint16) string {
 	if s.Intercepts() {
 		return s.Settings().Stack.Wildcards()[0] + "_" + portText(port)
 	}
-	return portAddress(s, port).name
-}
-
-// portAddress returns where the calls of a workload without interception to a port come in.
-func portAddress(s *scope.Scope, port uint16) egressAddress {
-	if l := s.EgressPort(port); l != nil && !l.Requests {
-		return addressOf(s, l)
-	}
-	return egressAddress{name: "127.0.0.1_" + portText(port), bind: model.OwnOutbound, toPort: true}
+	return "127.0.0.1_" + portText(port)
 }
 
 // chainBuilder gathers the filter chains of one port.
@@ -113,7 +103,7 @@ func (b *chainBuilder) tcpRoute(
 	}
 	chain = b.routedChain(name, r.Destinations, r.Broken)
 	chain.Prefixes = b.domains.List(prefixes)
-	return b.lookUpAny(chain, r.Destinations), always, true
+	return chain, always, true
 }
 
 func (b *chainBuilder) addTLS(svc *model.Service) {
@@ -140,7 +130,7 @@ func (b *chainBuilder) addTLSRoutes(svc *model.Service) {
 				if sni := b.unclaimed(m.SNIHosts); len(sni) > 0 {
 					chain := b.routedChain(string(svc.Host), r.Destinations, r.Broken)
 					chain.SNI = b.domains.List(sni)
-					b.found = append(b.found, b.lookUpAny(chain, r.Destinations))
+					b.found = append(b.found, chain)
 				}
 			}
 		}
@@ -167,7 +157,6 @@ func (b *chainBuilder) directChain(svc *model.Service, sni []string) listener.Ch
 		Name: string(svc.Host), SNI: b.domains.List(sni), Targets: b.targets.List([]listener.WeightedTarget{to}),
 	}
 	chain.ForwardPort = b.forwardPort(svc, b.port)
-	chain = b.lookUp(chain, svc, b.port)
 	return b.tunnelled(b.withPolicyOf(chain, svc, b.port, ""), svc, "")
 }
 

@@ -32,8 +32,7 @@ type interners struct {
 	domains      *model.Interner[string]
 	refs         *model.Interner[route.RouteRef]
 	facts        *model.Interner[route.DestinationFact]
-	lookedUpAt   *model.Interner[cluster.Lookup]
-	lookupGroups *model.Interner[cluster.LookupGroup]
+	endpoints    *model.Interner[model.Endpoint]
 	chains       *model.Interner[listener.Chain]
 	targets      *model.Interner[listener.WeightedTarget]
 	ports        *model.Interner[listener.InboundPort]
@@ -52,8 +51,7 @@ func newInterners() interners {
 		domains:      model.NewInterner[string](),
 		refs:         model.NewInterner[route.RouteRef](),
 		facts:        model.NewInterner[route.DestinationFact](),
-		lookedUpAt:   model.NewInterner[cluster.Lookup](),
-		lookupGroups: model.NewInterner[cluster.LookupGroup](),
+		endpoints:    model.NewInterner[model.Endpoint](),
 		chains:       model.NewInterner[listener.Chain](),
 		targets:      model.NewInterner[listener.WeightedTarget](),
 		ports:        model.NewInterner[listener.InboundPort](),

@@ -35,7 +35,6 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 	world = &checker{pkg: "state", tests: []string{
 		"TestGatewaysWithPoliciesThatDoNotReachTheirWorkloadsStayClosed",
 		"TestDelegationsFollowTheirObjects",
-		"TestAHostNameIsAnEndpointWhereItIsLookedUp",
 		"TestSnapshotEqualsFromNothing", "TestAttachmentsEqualFromNothing",
 	}, checks: 300}
 	problems = &checker{pkg: "validate", tests: []string{
@@ -54,9 +53,6 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 		"TestNamesInStatisticsFollowTheMeshAndTheService",
 		"TestWhoMayHaveSecretsTellsClassesApart",
 		"TestOnePartAloneChanges",
-		"TestOnePartOfAListenerForCallsChanges",
-		"TestAListenerForCallsFollowsItsServices",
-		"TestWorkloadsWithOtherListenersForCallsShareNothing",
 		"TestOnePartOfAPolicyChanges",
 		"TestAnAliasOfTheTrustDomainChanges",
 		"TestAPolicyBesideAnAuthorizerChangesNoListener",
@@ -65,8 +61,6 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 		"TestOnePartOfAShownServiceChanges",
 		"TestOnePartOfHowZonesShareChanges",
 		"TestOnePartOfSessionsChanges",
-		"TestOnePartOfALookupChanges",
-		"TestEachPlaceHasItsOwnOrderOfLookups",
 		"TestIncrementalEqualsFromNothing",
 		"TestEqualAssignmentsOfTwoServices",
 		"TestVariedEndpointsChangeBetweenChunks",
@@ -75,9 +69,6 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 		"TestClassFromBaseSeesItsOwnRoutes",
 		"TestPodsSelectedByNameHaveTheirOwnClass",
 		"TestProxiesWithOtherSettingsAreOtherClasses",
-		"TestProxiesThatLookNamesUpAreOtherClasses",
-		"TestNamesBeginAndCeaseToBeLookedUp",
-		"TestUnknownHostsBeginAndCeaseToBeLookedUp",
 		"TestProxiesThatLeaveTogetherTakeTheirClassAlong",
 		"TestWhatClassesShareIsWhatEachComesTo",
 	}, checks: 300}

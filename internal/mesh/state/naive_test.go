@@ -196,15 +196,13 @@ func (d naiveSnapshot) accounts(id serviceID) []string {
 
 // entriesOf are the WorkloadEntries that serve a service.
 func (d naiveSnapshot) entriesOf(s *model.Service) []*model.WorkloadEntry {
-	looksUp := s.Kind == kinds.ServiceEntry &&
-		(s.Resolution == model.StrictDNS || s.Resolution == model.LogicalDNS)
-	if s.Selector.IsEmpty() || s.Resolution != model.EDS && !looksUp {
+	if s.Selector.IsEmpty() || s.Resolution != model.EDS {
 		return nil
 	}
-	return of(d, func(e *model.WorkloadEntry) bool {
-		return e.Namespace == s.Namespace && s.Selector.Selects(e.Labels) &&
-			(looksUp || net.ParseIP(e.Address) != nil)
-	})
+	return of(
+		d,
+		func(e *model.WorkloadEntry) bool { return e.Namespace == s.Namespace && s.Selector.Selects(e.Labels) },
+	)
 }
 
 func naivePort(p model.ServicePort, e *model.WorkloadEntry) uint16 {

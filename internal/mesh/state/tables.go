@@ -79,7 +79,6 @@ const (
 const (
 	workloadEntriesByName    column[model.WorkloadEntry] = iota // namespace, name
 	workloadEntriesByAddress                                    // namespace, address, name
-	workloadEntriesNamed                                        // namespace, name
 )
 
 const (
@@ -340,9 +339,6 @@ var tables = []anyTable{
 			workloadEntriesByName: single(func(e *model.WorkloadEntry) []byte { return join(e.Namespace, e.Name) }),
 			workloadEntriesByAddress: single(func(e *model.WorkloadEntry) []byte {
 				return join(e.Namespace, e.Address, e.Name)
-			}),
-			workloadEntriesNamed: filtered((*model.WorkloadEntry).IsNamed, func(e *model.WorkloadEntry) []byte {
-				return join(e.Namespace, e.Name)
 			}),
 		},
 	}),

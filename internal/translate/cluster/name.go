@@ -10,7 +10,6 @@ import (
 // Names of the clusters that belong to no service.
 const (
 	PassthroughName        = "PassthroughCluster"
-	AnyNameName            = "AllowAnyDynamicDNSCluster" // Istio's
 	InboundPassthroughName = "InboundPassthroughCluster"
 	BlackHoleName          = "BlackHoleCluster"
 )

@@ -21,10 +21,11 @@ func Outbound(in OutboundInput) *clusterv3.Cluster {
 	if in.Presents != "" {
 		policy.TLS = presenting(policy.TLS, in.Presents)
 	}
+	name := Name(in.Port, in.Subset, in.Host)
 	if in.Forwarded {
-		policy.TLS = nil
+		name, policy.TLS = ServerName(in.Port, in.Subset, in.Host), nil
 	}
-	b := newBuilder(in.Name(), in.ConnectTimeout)
+	b := newBuilder(name, in.ConnectTimeout)
 	b.limits, b.exchange, b.defaults = in.TLS, in.Exchange, in.Defaults
 	b.statName(in.StatName)
 	b.cluster.Metadata = metadata(in)
@@ -76,11 +77,8 @@ func (in *OutboundInput) spoken() model.Protocol {
 // ConnectsAsCalled reports whether the cluster connects to the address that the caller picked,
 // under the load balancing in force.
 func (in *OutboundInput) ConnectsAsCalled(lb *model.LoadBalancer) bool {
-	switch in.Resolution {
-	case model.Passthrough:
+	if in.Resolution == model.Passthrough {
 		return !in.ForwardProxy
-	case model.DynamicDNS: // the name decides
-		return false
 	}
 	return lb != nil && lb.Kind == model.PassthroughLB
 }
@@ -89,25 +87,20 @@ func (in *OutboundInput) ConnectsAsCalled(lb *model.LoadBalancer) bool {
 // there can be none.
 func (b *builder) discover(in OutboundInput, lb *model.LoadBalancer) bool {
 	switch {
-	case in.Resolution == model.DynamicDNS:
-		b.forwardProxy(pb.DynamicDNSCache(in.Stack))
-		return true
 	case in.Resolution == model.Passthrough && in.ForwardProxy && in.Host.IsWildcard():
-		b.forwardProxy(pb.ForwardProxyCache())
+		b.forwardProxy()
 		return true
 	case in.Resolution == model.Passthrough && in.ForwardProxy:
 		b.dns(clusterv3.Cluster_LOGICAL_DNS, in, hostItself(in.Host, in.Port))
 	case in.ConnectsAsCalled(lb):
 		b.originalDestination()
 		return true
-	case in.Resolution.IsByDNS():
-		groups := lookupGroups(in.Endpoints)
+	case in.Resolution == model.StrictDNS || in.Resolution == model.LogicalDNS:
+		groups := dnsEndpoints(in.Endpoints)
 		if len(groups) == 0 {
 			return false
 		}
 		b.dns(dnsKind(in.Resolution, groups), in, groups)
-		b.weigh(in.LocalityWeights)
-		b.zones(in.Zones)
 	default:
 		b.eds()
 		b.weigh(in.LocalityWeights)
