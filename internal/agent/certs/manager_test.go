@@ -325,7 +325,11 @@ func TestUnknownRevocationsKeepRootsBack(t *testing.T) {
 	roots := a.ask(rootsName)
 	list := listOf(t, keys)
 	require.NoError(t, os.WriteFile(revoked, list, 0o600))
-	clock.move(poll)
+	require.Eventually(t, func() bool {
+		clock.move(time.Second) // whoever follows the file may have gone to sleep later
+		served, _ := a.manager.secrets.get(map[string]string{rootsName: ""})
+		return len(served) == 1
+	}, patience, time.Millisecond)
 	context := roots.next().GetValidationContext()
 	require.Equal(t, string(list), string(context.GetCrl().GetInlineBytes()))
 	require.NotEmpty(t, context.GetTrustedCa().GetInlineBytes())

@@ -14,13 +14,13 @@ import (
 
 const (
 	// Istio's paths, relative to the working directory as there.
-	tokenFile  = "./var/run/secrets/tokens/istio-token"
-	istiodRoot = "./var/run/secrets/istio/root-cert.pem"
-	revoked    = "./var/run/secrets/istio/crl/ca-crl.pem"
-	kubeRoot   = "./var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
-	mountedDir = "./etc/certs"
-	sdsDir     = "./var/run/secrets/workload-spiffe-uds/"
-	lastConfig = "./var/lib/istio/data/last-configuration"
+	tokenFile   = "./var/run/secrets/tokens/istio-token"
+	istiodRoot  = "./var/run/secrets/istio/root-cert.pem"
+	revokedFile = "./var/run/secrets/istio/crl/ca-crl.pem"
+	kubeRoot    = "./var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
+	mountedDir  = "./etc/certs"
+	sdsDir      = "./var/run/secrets/workload-spiffe-uds/"
+	lastConfig  = "./var/lib/istio/data/last-configuration"
 	// systemRoots stands for the roots that the machine trusts, in place of a file.
 	systemRoots = "SYSTEM"
 )
@@ -275,7 +275,7 @@ func (e *environment) trust(s *Settings, c proxyConfig) {
 		Address:     ca,
 		ServerName:  serverName(ca),
 		RootFile:    e.roots("CA_ROOT_CA", root),
-		RevokedFile: revoked,
+		RevokedFile: revokedFile,
 		TokenFile:   tokenFile,
 		Headers:     e.withPrefix("CA_HEADER_"),
 		Signer:      e.text("ISTIO_META_CERT_SIGNER", ""),

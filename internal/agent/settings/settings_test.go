@@ -219,7 +219,7 @@ func TestWhereCertificatesComeFrom(t *testing.T) {
 	require.Empty(t, s.CA.Address)
 	require.Equal(t, "./etc/certs/cert-chain.pem", s.CA.Mounted.Chain)
 
-	require.Equal(t, revoked, s.CA.RevokedFile)
+	require.Equal(t, revokedFile, s.CA.RevokedFile)
 	require.Equal(t, compliance.FIPS1402, read(t, pod("COMPLIANCE_POLICY=fips-140-2")).Compliance)
 
 	s = read(t, pod("PILOT_CERT_PROVIDER=kubernetes"))

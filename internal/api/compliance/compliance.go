@@ -46,19 +46,43 @@ func (p Policy) Limit(c *tls.Config) {
 	case None:
 	case FIPS1402:
 		c.MinVersion, c.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
-		c.CipherSuites, c.CurvePreferences = approved(), []tls.CurveID{tls.CurveP256}
+		c.CipherSuites, c.CurvePreferences = approvedIDs(), []tls.CurveID{tls.CurveP256}
 	case FIPS1403:
 		c.MinVersion = max(c.MinVersion, tls.VersionTLS12)
-		c.CipherSuites, c.CurvePreferences = approved(), []tls.CurveID{tls.CurveP256, tls.CurveP384}
+		c.CipherSuites, c.CurvePreferences = approvedIDs(), []tls.CurveID{tls.CurveP256, tls.CurveP384}
 	case PostQuantum:
 		c.MinVersion, c.CurvePreferences = tls.VersionTLS13, []tls.CurveID{tls.X25519MLKEM768}
 	}
 }
 
-// approved are the ciphers of TLS 1.2 that both versions of FIPS 140 let pass.
-func approved() []uint16 {
-	return []uint16{
-		tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
-		tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+// cipher is a cipher of TLS 1.2, in Go and by its name in OpenSSL and Envoy.
+type cipher struct {
+	id   uint16
+	name string
+}
+
+// approved are the ciphers that both versions of FIPS 140 let pass.
+func approved() []cipher {
+	return []cipher{
+		{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, "ECDHE-ECDSA-AES128-GCM-SHA256"},
+		{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, "ECDHE-RSA-AES128-GCM-SHA256"},
+		{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, "ECDHE-ECDSA-AES256-GCM-SHA384"},
+		{tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, "ECDHE-RSA-AES256-GCM-SHA384"},
 	}
+}
+
+func approvedIDs() (ids []uint16) {
+	for _, c := range approved() {
+		ids = append(ids, c.id)
+	}
+	return ids
+}
+
+// ApprovedCiphers returns the names in Envoy of the ciphers of TLS 1.2 that both versions of FIPS
+// 140 let pass.
+func ApprovedCiphers() (names []string) {
+	for _, c := range approved() {
+		names = append(names, c.name)
+	}
+	return names
 }

@@ -14,6 +14,7 @@ import (
 	"istio.io/api/annotation"
 	"istio.io/api/label"
 
+	"github.com/lateen-mesh/lateen/internal/testkit/code"
 	"github.com/lateen-mesh/lateen/internal/testkit/golden"
 )
 
@@ -90,21 +91,7 @@ Each annotation and label of istio.io/api. This page is made of the table by whi
 
 // TestNodeMetadataInForceIsRead compares the table with what the control plane and the agent read.
 func TestNodeMetadataInForceIsRead(t *testing.T) {
-	code := func(pattern string) string {
-		files, err := filepath.Glob(pattern)
-		require.NoError(t, err)
-		var all strings.Builder
-		for _, file := range files {
-			if strings.HasSuffix(file, "_test.go") {
-				continue
-			}
-			text, err := os.ReadFile(file)
-			require.NoError(t, err)
-			all.Write(text)
-		}
-		return all.String()
-	}
-	plane, agent := code("../../xds/serve/*.go"), code("../../agent/settings/*.go")
+	plane, agent := code.Of(t, "../../xds/serve/*.go"), code.Of(t, "../../agent/settings/*.go")
 	seen := map[string]bool{}
 	for _, f := range NodeMetadata() {
 		require.False(t, seen[f.Name], "%s is there twice", f.Name)

@@ -17,8 +17,8 @@ func Comply(p *tlsv3.TlsParameters, policy compliance.Policy) {
 		p.TlsMaximumProtocolVersion = tlsv3.TlsParameters_TLSv1_2
 		p.CipherSuites, p.EcdhCurves = approved(p.CipherSuites), []string{"P-256"}
 	case compliance.FIPS1403:
-		// Envoy's own list leaves the versions at 1.2 and 1.3 alone, and comes after ciphers and
-		// curves.
+		// FIPS_202205 demands TLS 1.2 or 1.3, and its curves, of itself. What an object says beside
+		// it is kept within that.
 		p.TlsMinimumProtocolVersion = max(p.TlsMinimumProtocolVersion, tlsv3.TlsParameters_TLSv1_2)
 		if p.TlsMaximumProtocolVersion != tlsv3.TlsParameters_TLS_AUTO {
 			p.TlsMaximumProtocolVersion = max(p.TlsMaximumProtocolVersion, tlsv3.TlsParameters_TLSv1_2)
@@ -32,19 +32,11 @@ func Comply(p *tlsv3.TlsParameters, policy compliance.Policy) {
 	}
 }
 
-// approved returns the ciphers of TLS 1.2 that both versions of FIPS 140 let pass, of some; all of
-// them if there are none: Envoy would take its own choice.
+// approved returns those of some ciphers of TLS 1.2 that both versions of FIPS 140 let pass, or all
+// that do if there are none: Envoy would take its own choice.
 func approved(of []string) []string {
-	all := []string{
-		"ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256",
-		"ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-RSA-AES256-GCM-SHA384",
-	}
-	var left []string
-	for _, cipher := range of {
-		if slices.Contains(all, cipher) {
-			left = append(left, cipher)
-		}
-	}
+	all := compliance.ApprovedCiphers()
+	left := slices.DeleteFunc(slices.Clone(of), func(cipher string) bool { return !slices.Contains(all, cipher) })
 	if len(left) == 0 {
 		return all
 	}

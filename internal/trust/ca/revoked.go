@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"math/big"
 	"slices"
 	"time"
 )
@@ -24,31 +25,45 @@ var errNoLists = errors.New("the lists of revoked certificates (" + RevokedKey +
 // revocations are the lists of certificates that an authority and those above it have revoked. The
 // zero value has none, and revokes nothing.
 type revocations struct {
-	text  []byte // in PEM
-	lists []*x509.RevocationList
+	text    []byte // in PEM
+	revoked map[revokedKey]struct{}
+	ends    time.Time // when the first list does
 	// refused means that there are lists which cannot be used, and none from before.
 	refused bool
 }
 
-// ends returns when the first list does; zero without one.
-func (r revocations) ends() (first time.Time) {
-	for _, list := range r.lists {
-		if first.IsZero() || list.NextUpdate.Before(first) {
-			first = list.NextUpdate
-		}
+// revokedKey names a certificate by who has signed it: that authority's name and key, in DER, and
+// the serial number.
+type revokedKey struct{ name, key, serial string }
+
+func keyOf(authority *x509.Certificate, serial *big.Int) revokedKey {
+	return revokedKey{
+		string(authority.RawSubject), string(authority.RawSubjectPublicKeyInfo), string(serial.Bytes()),
 	}
-	return first
+}
+
+// add adds a list of an authority.
+func (r *revocations) add(list *x509.RevocationList, authority *x509.Certificate) {
+	common := keyOf(authority, new(big.Int))
+	for _, e := range list.RevokedCertificateEntries {
+		common.serial = string(e.SerialNumber.Bytes())
+		r.revoked[common] = struct{}{}
+	}
+	if r.ends.IsZero() || list.NextUpdate.Before(r.ends) {
+		r.ends = list.NextUpdate
+	}
 }
 
 // check returns ErrRevoked if a list has one of the certificates, which lead from a leaf to a root.
+// Each stream pays for it, so it verifies no list.
 func (r revocations) check(chain []*x509.Certificate) error {
+	if len(r.revoked) == 0 {
+		return nil
+	}
 	for i, c := range chain {
 		issuer := chain[min(i+1, len(chain)-1)]
-		for _, list := range r.lists {
-			isSame := func(e x509.RevocationListEntry) bool { return e.SerialNumber.Cmp(c.SerialNumber) == 0 }
-			if isOf(list, issuer) && slices.ContainsFunc(list.RevokedCertificateEntries, isSame) {
-				return fmt.Errorf("%w: %s has serial number %x", ErrRevoked, issuer.Subject, c.SerialNumber)
-			}
+		if _, revoked := r.revoked[keyOf(issuer, c.SerialNumber)]; revoked {
+			return fmt.Errorf("%w: %s has serial number %x", ErrRevoked, issuer.Subject, c.SerialNumber)
 		}
 	}
 	return nil
@@ -78,6 +93,7 @@ func (a *Authority) readRevocations(text []byte, now time.Time) (revocations, er
 	if err != nil {
 		return revocations{}, err
 	}
+	read := revocations{text: text, revoked: map[revokedKey]struct{}{}}
 	authorities := slices.Concat(a.keys.intermediates, a.keys.roots)
 	listed := make([]bool, len(authorities))
 	for i, list := range lists {
@@ -85,6 +101,7 @@ func (a *Authority) readRevocations(text []byte, now time.Time) (revocations, er
 		for j, c := range authorities { // one authority may have several certificates
 			if isOf(list, c) {
 				known, listed[j] = true, true
+				read.add(list, c)
 			}
 		}
 		switch {
@@ -102,7 +119,7 @@ func (a *Authority) readRevocations(text []byte, now time.Time) (revocations, er
 		return revocations{}, fmt.Errorf("there is no list of %s; want one of each authority of the chain and of the "+
 			"roots, since proxies refuse all certificates without", authorities[missing].Subject)
 	}
-	return revocations{text: text, lists: lists}, nil
+	return read, nil
 }
 
 // deltaList is the extension that makes a list a part of another (RFC 5280, section 5.2.4).

@@ -107,7 +107,7 @@ func TestListsOfRevokedCertificates(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			require.Equal(t, start.Add(time.Hour), read.ends())
+			require.Equal(t, start.Add(time.Hour), read.ends)
 			require.Equal(t, c.text, string(read.text))
 		})
 	}

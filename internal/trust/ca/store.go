@@ -112,7 +112,7 @@ func (s *Store) checkExpiry() time.Duration {
 // checkRevoked reports lists of revoked certificates that have ended, or do so before long. It
 // returns when to look again.
 func (s *Store) checkRevoked(a *Authority) time.Duration {
-	ends := a.revoked.ends()
+	ends := a.revoked.ends
 	if ends.IsZero() {
 		return checkEvery
 	}
