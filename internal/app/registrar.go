@@ -101,6 +101,7 @@ func (r *registrar) facts(
 	}
 	configure(&facts.Proxy, r.config)
 	facts.Proxy.Settings.FiltersApart = node.TakesFilters()
+	facts.Proxy.Settings.DynamicDNS = facts.Proxy.Type == scope.Sidecar && node.FiltersAddresses()
 	facts.Proxy.Settings.Stack = stackOf(node, r.config.DualStack)
 	if text := node.Metadata.OwnConfig(); text != "" {
 		facts.Stated, _ = r.stated(text)

@@ -80,7 +80,8 @@ func (c *class) compileAll(builder unitBuilder, s *scope.Scope) {
 
 // startBuild empties the class and lists its units and ports as pending.
 func (c *class) startBuild(builder unitBuilder, s *scope.Scope) {
-	c.varied, c.labelUses, c.placeLabels = map[string]*varied{}, map[string]int{}, nil
+	c.varied, c.labelUses, c.placeLabels = map[variedKey]*varied{}, map[string]int{}, nil
+	c.variedClusters = 0
 	c.clearAllProblems(builder)
 	c.scope, c.state = *s, c.state.Emptied(builder.store, s.Generation())
 	c.tables, c.owners, c.problems = map[string]table{}, map[uint16]*model.Service{}, map[unit][]*source.Tallied{}

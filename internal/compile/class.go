@@ -16,17 +16,19 @@ import (
 type class struct {
 	// A change of endpoints reads these fields in each of hundreds of classes. They stand first, so
 	// that they share cache lines.
-	state    resource.State // without the varied assignments
-	varied   map[string]*varied
+	state    resource.State // without what is varied
+	varied   map[variedKey]*varied
 	variants variants
 	scope    scope.Scope
 
-	id          resource.ClassID
-	key         scope.Class
-	tables      map[string]table
-	members     int
-	labelUses   map[string]int // how many varied assignments a label of proxies decides on
-	placeLabels []string       // the keys of labelUses, sorted
+	id      resource.ClassID
+	key     scope.Class
+	tables  map[string]table
+	members int
+	// variedClusters is how many of varied are clusters.
+	variedClusters int
+	labelUses      map[string]int // how many of varied a label of proxies decides on
+	placeLabels    []string       // the keys of labelUses, sorted
 	// owners are the TCP services that have ports, where they are not the first of all on their
 	// port.
 	owners map[uint16]*model.Service
@@ -72,9 +74,9 @@ type edits struct {
 	observes bool
 	// toggled are the ports of intercepted connections that begin or cease to have requests.
 	toggled  map[uint16]bool
-	varied   map[string]*varied // by name; nil: there is none, or it is the same at all places
-	fastPath *endpointFastPath  // edits for all classes at once; nil for none
-	shared   *sharedEdit        // what the edits were copied from; nil if the class compiled its own
+	varied   map[variedKey]*varied // nil: there is none, or it is the same at all places
+	fastPath *endpointFastPath     // edits for all classes at once; nil for none
+	shared   *sharedEdit           // what the edits were copied from; nil if the class compiled its own
 }
 
 func newEdits(f *endpointFastPath) *edits {
@@ -83,7 +85,7 @@ func newEdits(f *endpointFastPath) *edits {
 		heads:    map[string][]byte{},
 		vhosts:   map[string]map[string]*resource.Resource{},
 		toggled:  map[uint16]bool{},
-		varied:   map[string]*varied{},
+		varied:   map[variedKey]*varied{},
 	}
 }
 
@@ -106,10 +108,10 @@ func (e *edits) editVirtualHost(table, name string, r *resource.Resource) {
 	e.vhosts[table][name] = r
 }
 
-// setVaried records whether an assignment is varied.
+// setVaried records whether an assignment or a cluster is varied.
 func (e *edits) setVaried(s slot, v *varied) {
-	if s.typ == resource.Endpoint {
-		e.varied[s.name] = v
+	if s.typ == resource.Endpoint || s.typ == resource.Cluster {
+		e.varied[variedKey{s.typ, s.name}] = v
 	}
 }
 

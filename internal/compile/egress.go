@@ -23,6 +23,9 @@ func (m *impact) forClass(from, to *scope.Scope) (of *impact, narrow bool) {
 	if from.Intercepts() && from.Outbound() != to.Outbound() {
 		return m, false // each port has a part for unknown destinations
 	}
+	if from.LimitsPorts() || to.LimitsPorts() {
+		return m, false // hosts come and go by port
+	}
 	changed, narrow := egressChange(from, to)
 	if !narrow {
 		return m, false

@@ -104,23 +104,24 @@ func (f *endpointFastPath) editVaried(c *class, e *edits) {
 	switch {
 	case f == nil || len(c.varied) == 0:
 	case c.hasNoVariants():
-		for name, v := range c.varied { // no assignments are made of their lists
-			f.editVariedOne(name, v, e)
+		for at, v := range c.varied { // no assignments are made of their lists
+			f.editVariedOne(at, v, e)
 		}
 	default:
 		for name := range f.varying {
-			f.editVariedOne(name, c.varied[name], e)
+			at := variedKey{resource.Endpoint, name}
+			f.editVariedOne(at, c.varied[at], e)
 		}
 	}
 }
 
-func (f *endpointFastPath) editVariedOne(name string, v *varied, e *edits) {
-	if _, compiled := e.varied[name]; compiled || v == nil {
+func (f *endpointFastPath) editVariedOne(at variedKey, v *varied, e *edits) {
+	if _, compiled := e.varied[at]; compiled || v == nil {
 		return
 	}
 	if to := f.movedLists[v.key.list]; to != nil {
 		next := *v
 		next.key.list = to
-		e.varied[name] = &next
+		e.varied[at] = &next
 	}
 }

@@ -60,7 +60,6 @@ func (b unitBuilder) forwardSlots(s *scope.Scope, host model.Host, endpointsOnly
 		in.Protocol, in.Gateway, in.Secured, in.Backend = model.TCP, false, false, nil // the bytes are opaque
 		in.UpgradeHTTP2 = false
 		in.StatName = outboundStat(s, svc, f.port, f.subset.Name)
-		in.Endpoints = b.dnsEndpoints(svc, f.port, f.subset.Labels.With(model.TLSModeLabel, model.TLSModeIstio))
 		if in.Resolution == model.Passthrough {
 			in.Resolution, in.ForwardProxy = model.EDS, false
 		}

@@ -47,6 +47,7 @@ type caseProxy struct {
 	AllClusters   bool              `json:"allClusters"`
 	Agent         bool              `json:"agent"`
 	DNSCapture    bool              `json:"dnsCapture"`
+	DynamicDNS    bool              `json:"dynamicDNS"`
 	Account       string            `json:"account"` // that it proves to have; else it gets no Secrets
 	Stack         string            `json:"stack"`   // a key of translatetest.Stacks
 	Address       string            `json:"address"` // 127.32.0.1 if it is not said
@@ -104,6 +105,7 @@ func (p caseProxy) facts() compile.Facts {
 			AllClusters:   p.AllClusters,
 			Agent:         p.Agent,
 			DNSCapture:    p.DNSCapture,
+			DynamicDNS:    p.DynamicDNS,
 			Stack:         translatetest.Stacks[p.Stack],
 		},
 	}}
@@ -134,6 +136,9 @@ func describe(t *testing.T, out *strings.Builder, p compile.Placement) {
 				}
 				fmt.Fprint(out, believed(t, c.GetTransportSocket()))
 				fmt.Fprintln(out)
+				if looksUpOthers(c) {
+					describeEndpoints(out, c.GetLoadAssignment())
+				}
 			case resource.Endpoint:
 				describeEndpoints(out, decode(t, body, &endpointv3.ClusterLoadAssignment{}))
 			case resource.Listener:
@@ -149,6 +154,9 @@ func describe(t *testing.T, out *strings.Builder, p compile.Placement) {
 				}
 				if bytes.Contains(body, []byte("extensions.filters.http.grpc_web")) {
 					fmt.Fprintln(out, "  gRPC-Web")
+				}
+				if bytes.Contains(body, []byte(pb.DynamicDNSFilter)) {
+					fmt.Fprintln(out, "  looks names up")
 				}
 				for _, c := range l.GetFilterChains() {
 					fmt.Fprintf(out, "  chain %s%s%s\n", c.GetName(), chainText(c.GetFilterChainMatch()), leadsTo(t, c))
@@ -290,6 +298,22 @@ func describeEndpoints(out *strings.Builder, a *endpointv3.ClusterLoadAssignment
 	fmt.Fprintf(out, "endpoints %s %v\n", a.GetClusterName(), hosts)
 }
 
+// looksUpOthers reports whether a cluster looks up anything but the host itself, or some of its
+// names have a place.
+func looksUpOthers(c *clusterv3.Cluster) bool {
+	if c.GetType() != clusterv3.Cluster_STRICT_DNS && c.GetType() != clusterv3.Cluster_LOGICAL_DNS {
+		return false
+	}
+	for _, g := range c.GetLoadAssignment().GetEndpoints() {
+		for _, e := range g.GetLbEndpoints() {
+			if !strings.HasSuffix(c.GetName(), "|"+e.GetEndpoint().GetAddress().GetSocketAddress().GetAddress()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func hostPort(a *corev3.SocketAddress) string {
 	return net.JoinHostPort(a.GetAddress(), fmt.Sprint(a.GetPortValue()))
 }
@@ -304,6 +328,9 @@ func describeRoutes(out *strings.Builder, rc *routev3.RouteConfiguration) {
 		fmt.Fprintf(out, "  %s\n    %s\n", v.GetName(), strings.Join(v.GetDomains(), " "))
 		if v.GetTypedPerFilterConfig()[pb.GRPCWebFilter] != nil {
 			fmt.Fprintln(out, "    gRPC-Web")
+		}
+		if v.GetTypedPerFilterConfig()[pb.DynamicDNSFilter] != nil {
+			fmt.Fprintln(out, "    looks names up")
 		}
 		for _, r := range v.GetRoutes() {
 			fmt.Fprintf(out, "    %s -> %s\n", matchText(r.GetMatch()), actionText(r))

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -125,7 +126,15 @@ func (g *groups) get(s *scope.Scope, svc *model.Service, key groupKey) *groupLis
 
 func (k *groupKey) includes(e model.Endpoint) bool {
 	return e.PortName == k.portName && k.subset.Selects(e.Labels) && k.family.Has(e.Address) &&
-		(e.TLS || !k.tlsOnly) && (k.ending || e.Health != model.Ending)
+		(e.TLS || !k.tlsOnly) && (k.ending || e.Health != model.Ending) &&
+		(k.service.entry == "" || isPushed(e.Address))
+}
+
+// isPushed reports whether an endpoint of a ServiceEntry may stand in an assignment. Host names do
+// not, which proxies look up: a ServiceEntry that begins to resolve by DNS has its groups still.
+func isPushed(address string) bool {
+	_, err := netip.ParseAddr(address)
+	return err == nil || strings.HasPrefix(address, model.UnixPrefix)
 }
 
 // member returns the encoded endpoint. It is nil if the endpoint must not be encoded, which is

@@ -151,7 +151,7 @@ func (m *impact) addRoutes(vs *model.VirtualService) {
 func (m *impact) addPortsOf(snap *state.Snapshot, host model.Host) {
 	for svc := range snap.Claims(host) {
 		for _, p := range svc.Ports {
-			if needsTCPListener(p.Protocol) || p.Protocol == model.GRPCWeb {
+			if needsTCPListener(p.Protocol) || state.NeedsFilter(svc, p) {
 				m.addPort(p.Port, host)
 			}
 			m.addVIPsOf(snap, svc, p)
@@ -224,9 +224,19 @@ func (m *impact) addEndpointChange(e state.EndpointChange) {
 	case e.From.IsEmpty() != e.To.IsEmpty() && m.calledByName(e.Host):
 		m.because(endpointsOf(e))
 		m.addClaimants(e.Host)
-	case !e.From.TakesTLSLike(e.To) && m.isCalledAsItIs(e.Host):
-		m.hosts.add(e.Host, m.because(endpointsOf(e))) // its clusters are in mutual TLS of the mesh, or not
+	case m.decideOnClusters(e):
+		m.hosts.add(e.Host, m.because(endpointsOf(e)))
 	}
+}
+
+// decideOnClusters reports whether changed endpoints change the clusters of a host: these are in
+// mutual TLS of the mesh or not, or have the endpoints in them, which proxies look up. A Service
+// whose name is looked up has no endpoints but that.
+func (m *impact) decideOnClusters(e state.EndpointChange) bool {
+	if !e.From.TakesTLSLike(e.To) && m.isCalledAsItIs(e.Host) {
+		return true
+	}
+	return e.Entry != "" && m.anyClaimant(e.Host, func(svc *model.Service) bool { return svc.Resolution.IsByDNS() })
 }
 
 // endpointsOf returns the service whose endpoints changed.

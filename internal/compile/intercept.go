@@ -140,7 +140,7 @@ func (b unitBuilder) interceptedNames(s *scope.Scope, h hostPort) []string {
 		}
 	}
 	for _, address := range s.VIPs(h.svc) {
-		if atVIP(s, address, h.port, isRequest) == h.svc {
+		if atVIP(s, address, h.port, true) == h.svc {
 			names = append(names, bracketed(address))
 		}
 	}
@@ -155,13 +155,16 @@ func bracketed(address string) string {
 	return address
 }
 
-func isRequest(p model.Protocol) bool { return p.IsHTTP() }
-
-// atVIP returns the first service with a virtual IP that the class sees and that has such a
-// protocol on the port.
-func atVIP(s *scope.Scope, address string, port uint16, speaks func(model.Protocol) bool) *model.Service {
+// atVIP returns the first service with a virtual IP that the class calls at the port, by requests
+// or else by bytes.
+func atVIP(s *scope.Scope, address string, port uint16, requests bool) *model.Service {
 	for svc := range s.ServicesAt(address, port) {
-		if p, _ := svc.Port(port); speaks(p.Protocol) && s.Service(svc.Host) == svc {
+		p, _ := svc.Port(port)
+		speaks := needsTCPListener(p.Protocol)
+		if requests {
+			speaks = p.Protocol.IsHTTP()
+		}
+		if speaks && s.Service(svc.Host) == svc && showsAt(s, svc, port, requests) {
 			return svc
 		}
 	}
@@ -171,15 +174,15 @@ func atVIP(s *scope.Scope, address string, port uint16, speaks func(model.Protoc
 // vipSlots returns the listener of an address and a port, for the first service that has them as a
 // virtual IP, or else as those of a pod. Others with the virtual IP are reported.
 func (b unitBuilder) vipSlots(s *scope.Scope, u unit, report func(source.Problem)) []slot {
-	address, owner := string(u.host), atVIP(s, string(u.host), u.port, needsTCPListener)
+	address, owner := string(u.host), atVIP(s, string(u.host), u.port, false)
 	if owner == nil {
 		owner = ofPod(s, address, u.port)
 	}
-	if owner == nil {
+	if owner == nil || ownsListener(s, address+"_"+portText(u.port)) {
 		return nil
 	}
 	for svc := range s.ServicesAt(address, u.port) {
-		if p, _ := svc.Port(u.port); svc != owner && needsTCPListener(p.Protocol) && s.Service(svc.Host) == svc {
+		if seen, _ := takesBytes(s, svc.Host, u.port); svc != owner && seen == svc {
 			report(vipConflict(svc, u, owner))
 		}
 	}
@@ -191,15 +194,15 @@ func (b unitBuilder) vipSlots(s *scope.Scope, u unit, report func(source.Problem
 		Common: b.common(s, model.ClientMode),
 	}
 	chains := b.chainsOn(s, u.port)
-	switch p.Protocol {
-	case model.TLS:
+	switch {
+	case p.Protocol == model.TLS:
 		if owner.IsCalledByPod() { // whichever name a client asks for: the pod is in the address
 			chains.addTLSRoutes(owner)
 		} else {
 			chains.addTLS(owner)
 		}
 		chains.found = append(chains.found, chains.directChain(owner, nil))
-	case model.Auto:
+	case p.Protocol == model.Auto && s.EgressPort(u.port) == nil:
 		in.RouteTable = hostPort{host: owner.Host, port: u.port}.name()
 		chains.addTCP(owner)
 	default:
@@ -250,9 +253,10 @@ func (b unitBuilder) interceptedSlots(s *scope.Scope, port uint16, owner *model.
 		Name: portListener(s, port), Port: port, Common: b.common(s, model.ClientMode),
 	}
 	if requests {
-		in.RouteTable = portText(port)
-		for svc := range s.ServicesByPortMatch(port, state.MatchGRPCWeb) {
-			in.GRPCWeb = in.GRPCWeb || speaksGRPCWeb(s, svc.Host, port)
+		in.RouteTable, in.DynamicDNS = portText(port), looksUpAny(s)
+		for svc := range s.ServicesByPortMatch(port, state.MatchFiltered) {
+			filters := filtersOf(s, svc.Host, port)
+			in.GRPCWeb, in.DynamicDNS = in.GRPCWeb || filters.grpcWeb, in.DynamicDNS || filters.dynamicDNS
 		}
 	}
 	return []slot{{typ: resource.Listener, name: in.Name, get: func() *resource.Resource {
@@ -286,9 +290,10 @@ func (b *chainBuilder) addUnknown() {
 	b.found = append(b.found, chain)
 }
 
-// tablePort returns the port of the intercepted requests that a route table is for.
+// tablePort returns the port of the requests that a route table is for: of intercepted ones, or at
+// a listener of a Sidecar.
 func tablePort(s *scope.Scope, table string) (uint16, bool) {
-	if !s.Intercepts() {
+	if !s.Intercepts() && !s.LimitsPorts() {
 		return 0, false
 	}
 	port, err := strconv.ParseUint(table, 10, 16)
@@ -309,17 +314,18 @@ func (c *class) toggleRequests(builder unitBuilder, s *scope.Scope, port uint16,
 		hosts--
 	}
 	var wanted *resource.Resource
-	if hosts > 0 && !c.willHave(e, name, hostPort{host: "*", port: port}.name()) {
+	exists := hosts > 0 || hasOwnTable(s, port)
+	if exists && !c.willHave(e, name, hostPort{host: "*", port: port}.name()) {
 		wanted = builder.fallbacks.get(fallbackKey{
 			table: name,
 			in:    fallbackOf(s),
 		})
 	}
 	e.editVirtualHost(name, fallback, wanted)
-	if hosts > 0 != c.hasRequests(port) {
+	if exists != c.hasRequests(port) {
 		e.toggled[port] = true
 		e.heads[name] = nil
-		if hosts > 0 {
+		if exists {
 			e.heads[name] = tableHead(route.TableInput{Name: name, AnyPort: true})
 		}
 	}

@@ -21,7 +21,7 @@ func oracleProxies() []Facts {
 		{Account: "x", Proxy: scope.Proxy{Address: "127.5.0.2",
 			Namespace: "shop",
 			Name:      "b",
-			Settings:  scope.Settings{HTTPProxyPort: 9080, FiltersApart: true},
+			Settings:  scope.Settings{HTTPProxyPort: 9080, FiltersApart: true, DynamicDNS: true},
 		}},
 		{Proxy: scope.Proxy{Address: "127.5.0.3",
 			Namespace: "shop",
@@ -94,13 +94,19 @@ func oracleProxies() []Facts {
 			Name:      "a",
 			Labels:    labels,
 			Settings: scope.Settings{
-				Intercepted: true, Agent: true, Credentials: scope.AllCredentials, FiltersApart: true,
+				Intercepted: true, Agent: true, Credentials: scope.AllCredentials, FiltersApart: true, DynamicDNS: true,
 			},
 		}},
 		{Proxy: scope.Proxy{Address: "127.5.0.11", Namespace: "shop", Name: "b", Settings: scope.Settings{
 			Intercepted:   true,
 			HTTPProxyPort: 9080,
 			Stack:         model.DualStack,
+		}}},
+		{Proxy: scope.Proxy{Address: "127.5.0.34", Namespace: "shop", Name: "b", Settings: scope.Settings{
+			Intercepted:   true,
+			HTTPProxyPort: 9080,
+			Stack:         model.DualStack,
+			DynamicDNS:    true, // the same but for this
 		}}},
 		{Proxy: scope.Proxy{Address: "127.5.0.12", Namespace: "istio-system", Name: "none", Settings: scope.Settings{
 			Intercepted:   true,

@@ -37,7 +37,7 @@ func appendPodUnits(units []unit, svc *model.Service, e *model.Endpoint) []unit 
 // with an address for a port of bytes.
 func ofPod(s *scope.Scope, address string, port uint16) *model.Service {
 	for _, svc := range s.ServicesOfPod(address, port) {
-		if p, _ := svc.Port(port); needsTCPListener(p.Protocol) && s.Service(svc.Host) == svc {
+		if seen, _ := takesBytes(s, svc.Host, port); seen == svc {
 			return svc
 		}
 	}

@@ -23,8 +23,17 @@ import (
 // onPort returns the service that the class calls by a host, with its port, if the port has a TCP
 // listener.
 func onPort(s *scope.Scope, host model.Host, port uint16) (*model.Service, model.ServicePort) {
+	if svc, p := takesBytes(s, host, port); svc != nil && (!s.Intercepts() || isLoose(s, svc, p)) {
+		return svc, p
+	}
+	return nil, model.ServicePort{}
+}
+
+// takesBytes returns the service that the class calls by a host, with its port, if it may call the
+// port by bytes.
+func takesBytes(s *scope.Scope, host model.Host, port uint16) (*model.Service, model.ServicePort) {
 	if svc := s.Service(host); svc != nil {
-		if p, ok := svc.Port(port); ok && needsTCPListener(p.Protocol) && (!s.Intercepts() || isLoose(s, svc, p)) {
+		if p, ok := svc.Port(port); ok && needsTCPListener(p.Protocol) && showsAt(s, svc, port, false) {
 			return svc, p
 		}
 	}
@@ -186,13 +195,13 @@ func (c *class) stepPort(builder unitBuilder, port uint16, hosts causes[model.Ho
 	dirty := old != now || e.toggled[port] || e.observes
 	for _, h := range sortedKeys(hosts) {
 		dirty = dirty || now != nil && now.Host == h || sharesListener(from, h, port) || sharesListener(to, h, port) ||
-			speaksGRPCWeb(from, h, port) != speaksGRPCWeb(to, h, port)
+			filtersOf(from, h, port) != filtersOf(to, h, port)
 		c.reportLoser(builder, to, h, port, now)
 	}
 	if hostOf(old) != hostOf(now) {
 		c.reportPort(builder, to, port, now)
 	}
-	if !dirty || port == proxyPort(to) { // that listener is ownKind's
+	if !dirty || port == proxyPort(to) || ownsListener(to, portListener(to, port)) { // those are ownKind's
 		return
 	}
 	slots := builder.portSlots(to, port, now, c.hasRequests(port))
@@ -210,15 +219,21 @@ func sharesListener(s *scope.Scope, host model.Host, port uint16) bool {
 	return svc != nil && !contends(s, svc, p)
 }
 
-// speaksGRPCWeb reports whether the class calls a port of a host that speaks gRPC-Web, for which
-// the port's listener has a filter.
-func speaksGRPCWeb(s *scope.Scope, host model.Host, port uint16) bool {
+// portFilters are the filters that a port's listener has for requests to some hosts alone.
+type portFilters struct{ grpcWeb, dynamicDNS bool }
+
+// filtersOf returns the filters that requests to a port of a host need.
+func filtersOf(s *scope.Scope, host model.Host, port uint16) portFilters {
 	svc := s.Service(host)
 	if svc == nil {
-		return false
+		return portFilters{}
 	}
 	p, has := svc.Port(port)
-	return has && p.Protocol == model.GRPCWeb
+	requests := has && showsAt(s, svc, port, true)
+	return portFilters{
+		grpcWeb:    requests && p.Protocol == model.GRPCWeb,
+		dynamicDNS: requests && p.Protocol.IsHTTP() && isLookedUp(s, svc),
+	}
 }
 
 // hostOf returns what reportLoser reads of a port's owner.

@@ -133,12 +133,15 @@ func textOfEdits(e *edits) []string {
 	for name, head := range e.heads {
 		line("head", name, head)
 	}
-	for name, v := range e.varied {
+	for at, v := range e.varied {
 		if v == nil {
-			line("varied", name)
+			line("varied", at)
 			continue
 		}
-		line("varied", name, v.key, slices.Collect(v.keys.All()))
+		line("varied", at, v.key, slices.Collect(v.keys.All()))
+		if l := v.cluster; l != nil {
+			line("varied", at, l.in, l.prefer, l.found.sites)
+		}
 	}
 	slices.Sort(lines)
 	return lines

@@ -1,6 +1,8 @@
 package compile
 
 import (
+	"slices"
+
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -33,6 +35,7 @@ func (b unitBuilder) own(s *scope.Scope, report func(source.Problem)) []slot {
 			KeepsCase:      s.Headers().KeepsCase,
 		})
 	}})
+	slots = append(slots, b.anyNameSlots(s)...)
 	ports := inboundPorts(s, report)
 	reportStrict(s, ports, report)
 	if s.Intercepts() {
@@ -42,16 +45,18 @@ func (b unitBuilder) own(s *scope.Scope, report func(source.Problem)) []slot {
 			slots = append(slots, b.inboundPair(s, in)...)
 		}
 	}
+	slots = append(slots, b.egressSlots(s, report)...)
 	port := s.HTTPProxyPort()
 	if port == 0 {
 		return slots
 	}
-	name := "127.0.0.1_" + portText(port)
+	name := proxyListener(port)
 	return append(slots,
 		slot{typ: resource.Listener, name: name, get: func() *resource.Resource {
 			return b.proxies.get(listener.HTTPInput{
 				Name: name, Bind: model.OwnOutbound, Port: port, BindToPort: true, RouteTable: httpProxyTable,
-				ProxyUnknown: !s.Intercepts(), Common: b.common(s, model.ClientMode),
+				ProxyUnknown: !s.Intercepts(), DynamicDNS: s.Settings().DynamicDNS,
+				Common: b.common(s, model.ClientMode),
 			})
 		}},
 		slot{typ: resource.Route, name: httpProxyTable, head: func() []byte {
@@ -66,8 +71,16 @@ func (b unitBuilder) own(s *scope.Scope, report func(source.Problem)) []slot {
 	)
 }
 
+// proxyListener returns the name of the listener of the HTTP proxy port.
+func proxyListener(port uint16) string { return "127.0.0.1_" + portText(port) }
+
 // fallbackOf returns where requests for unknown hosts go.
 func fallbackOf(s *scope.Scope) route.FallbackInput {
+	if looksUpAny(s) {
+		return route.FallbackInput{
+			To: cluster.AnyNameName, DynamicDNS: true, NoAttemptCount: s.Headers().NoAttemptCount,
+		}
+	}
 	return route.FallbackInput{To: unknownCluster(s), NoAttemptCount: s.Headers().NoAttemptCount}
 }
 
@@ -82,9 +95,15 @@ func unknownCluster(s *scope.Scope) string {
 	return cluster.PassthroughName
 }
 
-func fallbackName(s *scope.Scope) string {
-	if s.Outbound().RegistryOnly {
+func fallbackName(s *scope.Scope) string { return nameOfFallback(fallbackOf(s)) }
+
+// nameOfFallback returns Istio's name of a virtual host for unknown hosts.
+func nameOfFallback(in route.FallbackInput) string {
+	switch {
+	case in.To == "":
 		return "block_all"
+	case in.DynamicDNS:
+		return "allow_any_dynamic_dns"
 	}
 	return "allow_any"
 }
@@ -112,7 +131,7 @@ func (b unitBuilder) clusterSlots(s *scope.Scope, host model.Host, endpointsOnly
 		}
 		in := b.outbound(s, svc, p, rule)
 		clusters.add(p, in, model.Labels{})
-		if rule == nil {
+		if rule == nil || svc.Resolution == model.DynamicDNS { // nothing of a name tells its subset
 			continue
 		}
 		for _, sub := range rule.Subsets {
@@ -120,7 +139,6 @@ func (b unitBuilder) clusterSlots(s *scope.Scope, host model.Host, endpointsOnly
 			subIn.Subset, subIn.SubsetPolicy = sub.Name, sub.Policy
 			subIn.StatName = outboundStat(s, svc, p, sub.Name)
 			subIn.Secured = hasCredential(s, subIn)
-			subIn.Endpoints = b.dnsEndpoints(svc, p, sub.Labels)
 			clusters.add(p, subIn, sub.Labels)
 		}
 	}
@@ -142,10 +160,13 @@ func (b unitBuilder) outbound(
 		Gateway: s.Type() == scope.Router && p.Protocol == model.Auto,
 		Service: svc.Namespace + "/" + svc.TelemetryName(), KeepsCase: s.Headers().KeepsCase,
 		Defaults: s.Mesh().Clusters, StatName: outboundStat(s, svc, p, ""),
-		ConnectTimeout: s.Mesh().ConnectTimeout, Endpoints: b.dnsEndpoints(svc, p, model.Labels{}),
-		UpgradeHTTP2: s.Mesh().UpgradeHTTP2 && p.Protocol == model.HTTP,
+		ConnectTimeout: s.Mesh().ConnectTimeout,
+		UpgradeHTTP2:   s.Mesh().UpgradeHTTP2 && p.Protocol == model.HTTP,
 	}
-	if svc.Resolution != model.EDS {
+	if svc.Resolution == model.DynamicDNS && !isLookedUp(s, svc) {
+		in.Resolution = model.EDS // without endpoints: closed
+	}
+	if in.Resolution != model.EDS {
 		in.Stack, in.DNSRefresh = s.Settings().Stack, s.Mesh().DNSRefresh
 	}
 	if svc.Headless && s.Intercepts() {
@@ -165,29 +186,6 @@ func (b unitBuilder) outbound(
 		in.Secured = hasCredential(s, in)
 	}
 	return in
-}
-
-// dnsEndpoints returns the names to look up of a service that is resolved by DNS. They stand in the
-// cluster itself.
-func (b unitBuilder) dnsEndpoints(
-	svc *model.Service, p model.ServicePort, subset model.Labels,
-) *model.List[model.Endpoint] {
-	if svc.Resolution != model.StrictDNS && svc.Resolution != model.LogicalDNS {
-		return nil
-	}
-	var found []model.Endpoint
-	for _, e := range svc.Endpoints {
-		if e.PortName == p.Name && subset.Selects(e.Labels) {
-			// all that the cluster shows
-			found = append(found, model.Endpoint{
-				Address:  e.Address,
-				Port:     e.Port,
-				Weight:   e.Weight,
-				Locality: e.Locality,
-			})
-		}
-	}
-	return b.endpoints.List(found)
 }
 
 // clusterBuilder collects the clusters of a service with their endpoints. With endpointsOnly it
@@ -214,10 +212,15 @@ func (c *clusterBuilder) add(p model.ServicePort, in cluster.OutboundInput, subs
 	in.LocalityWeights = prefer.HasWeights()
 	in.Zones = zonesOf(s, svc, policy.LB)
 	in.Sessions = svc.Session != nil
-	in.AutoTLS = c.autoTLS(p, in, policy)
+	found := c.lookedUp(p, in, subset)
+	in.AutoTLS = c.autoTLS(p, in, policy, found)
 	in.Names = b.serverNames(s, svc, in, policy.TLS)
 	in.TLS = tlsLimits(s.Mesh(), policy.TLS, in.AutoTLS)
 	in.Exchange = s.Settings().IstioFilters && !in.Protocol.IsHTTP()
+	if in.Resolution.IsByDNS() && !in.ConnectsAsCalled(policy.LB) {
+		c.addLookedUp(in, found, prefer)
+		return
+	}
 	r := b.clusters.get(in)
 	if r == nil {
 		return
@@ -275,13 +278,16 @@ func tlsLimits(mesh *model.MeshConfig, rule *model.ClientTLS, auto bool) *model.
 // autoTLS reports whether calls to a cluster are in mutual TLS of the mesh with those endpoints
 // that take it. A cluster that connects to the address which the caller picked knows nothing of the
 // endpoint there, so its calls are in TLS if all endpoints of the port take it, as in Istio. A
-// gateway that forwards connections adds none to theirs.
-func (c *clusterBuilder) autoTLS(p model.ServicePort, in cluster.OutboundInput, policy model.TrafficPolicy) bool {
+// gateway that forwards connections adds none to theirs. found are the endpoints that are looked
+// up.
+func (c *clusterBuilder) autoTLS(
+	p model.ServicePort, in cluster.OutboundInput, policy model.TrafficPolicy, found []model.Endpoint,
+) bool {
 	if !c.scope.CallsInMeshTLS() || policy.TLS != nil || in.External || in.Forwarded {
 		return false
 	}
 	if in.ConnectsAsCalled(policy.LB) {
 		return c.scope.Endpoints(c.service).AllTakeTLS(p.Name)
 	}
-	return in.Resolution == model.EDS
+	return in.Resolution == model.EDS || slices.ContainsFunc(found, func(e model.Endpoint) bool { return e.TLS })
 }

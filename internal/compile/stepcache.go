@@ -55,7 +55,7 @@ type sharedEdit struct {
 	edits         *edits
 	batches       [resource.NumTypes]*resource.Batch
 	// replacesOnly says that the edits are of resources alone: no route table appears or
-	// disappears, and no assignment is varied.
+	// disappears, and none is varied.
 	replacesOnly bool
 }
 

@@ -16,6 +16,8 @@ import (
 // that owns it (nil if none does). With interception requests have a part in it too.
 func (b unitBuilder) portSlots(s *scope.Scope, port uint16, owner *model.Service, requests bool) []slot {
 	switch {
+	case ownsListener(s, portListener(s, port)):
+		return nil
 	case s.Intercepts():
 		return b.interceptedSlots(s, port, owner, requests)
 	case port == s.HTTPProxyPort():
@@ -33,10 +35,10 @@ func (b unitBuilder) portSlots(s *scope.Scope, port uint16, owner *model.Service
 	if len(chains.found) == 0 {
 		return nil
 	}
-	name := portListener(s, port)
-	return []slot{{typ: resource.Listener, name: name, get: func() *resource.Resource {
+	at := portAddress(s, port)
+	return []slot{{typ: resource.Listener, name: at.name, get: func() *resource.Resource {
 		return b.tcp.get(listener.TCPInput{
-			Name: name, Bind: model.OwnOutbound, Port: port, BindToPort: true, Chains: b.chains.List(chains.found),
+			Name: at.name, Bind: at.bind, Port: port, BindToPort: true, Chains: b.chains.List(chains.found),
 			Common: b.common(s, model.ClientMode),
 		})
 	}}}
@@ -46,7 +48,15 @@ func portListener(s *scope.Scope, port uint16) string {
 	if s.Intercepts() {
 		return s.Settings().Stack.Wildcards()[0] + "_" + portText(port)
 	}
-	return "127.0.0.1_" + portText(port)
+	return portAddress(s, port).name
+}
+
+// portAddress returns where the calls of a workload without interception to a port come in.
+func portAddress(s *scope.Scope, port uint16) egressAddress {
+	if l := s.EgressPort(port); l != nil && !l.Requests {
+		return addressOf(s, l)
+	}
+	return egressAddress{name: "127.0.0.1_" + portText(port), bind: model.OwnOutbound, toPort: true}
 }
 
 // chainBuilder gathers the filter chains of one port.
@@ -103,7 +113,7 @@ func (b *chainBuilder) tcpRoute(
 	}
 	chain = b.routedChain(name, r.Destinations, r.Broken)
 	chain.Prefixes = b.domains.List(prefixes)
-	return chain, always, true
+	return b.lookUpAny(chain, r.Destinations), always, true
 }
 
 func (b *chainBuilder) addTLS(svc *model.Service) {
@@ -130,7 +140,7 @@ func (b *chainBuilder) addTLSRoutes(svc *model.Service) {
 				if sni := b.unclaimed(m.SNIHosts); len(sni) > 0 {
 					chain := b.routedChain(string(svc.Host), r.Destinations, r.Broken)
 					chain.SNI = b.domains.List(sni)
-					b.found = append(b.found, chain)
+					b.found = append(b.found, b.lookUpAny(chain, r.Destinations))
 				}
 			}
 		}
@@ -157,6 +167,7 @@ func (b *chainBuilder) directChain(svc *model.Service, sni []string) listener.Ch
 		Name: string(svc.Host), SNI: b.domains.List(sni), Targets: b.targets.List([]listener.WeightedTarget{to}),
 	}
 	chain.ForwardPort = b.forwardPort(svc, b.port)
+	chain = b.lookUp(chain, svc, b.port)
 	return b.tunnelled(b.withPolicyOf(chain, svc, b.port, ""), svc, "")
 }
 

@@ -32,7 +32,8 @@ type interners struct {
 	domains      *model.Interner[string]
 	refs         *model.Interner[route.RouteRef]
 	facts        *model.Interner[route.DestinationFact]
-	endpoints    *model.Interner[model.Endpoint]
+	lookedUpAt   *model.Interner[cluster.Lookup]
+	lookupGroups *model.Interner[cluster.LookupGroup]
 	chains       *model.Interner[listener.Chain]
 	targets      *model.Interner[listener.WeightedTarget]
 	ports        *model.Interner[listener.InboundPort]
@@ -51,7 +52,8 @@ func newInterners() interners {
 		domains:      model.NewInterner[string](),
 		refs:         model.NewInterner[route.RouteRef](),
 		facts:        model.NewInterner[route.DestinationFact](),
-		endpoints:    model.NewInterner[model.Endpoint](),
+		lookedUpAt:   model.NewInterner[cluster.Lookup](),
+		lookupGroups: model.NewInterner[cluster.LookupGroup](),
 		chains:       model.NewInterner[listener.Chain](),
 		targets:      model.NewInterner[listener.WeightedTarget](),
 		ports:        model.NewInterner[listener.InboundPort](),

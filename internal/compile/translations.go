@@ -101,11 +101,7 @@ func (t *translations) declareVirtualHosts(e *emitter) {
 	})
 	anyDomain := model.NewInterner[string]().List([]string{"*"})
 	t.fallbacks = declare(e, "fallback", func(k fallbackKey) made {
-		name := "allow_any"
-		if k.in.To == "" {
-			name = "block_all"
-		}
-		return virtualHost(k.table, name, route.Fallback(k.in), anyDomain)
+		return virtualHost(k.table, nameOfFallback(k.in), route.Fallback(k.in), anyDomain)
 	})
 }
 

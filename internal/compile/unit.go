@@ -75,7 +75,7 @@ type slot struct {
 	table string // of a virtual host: the route table that it belongs to
 	name  string
 	get   func() *resource.Resource
-	vary  func() *varied // in place of get, of an assignment that differs between places
+	vary  func() *varied // in place of get, of what differs between places
 	head  func() []byte  // of a route table
 }
 

@@ -172,6 +172,7 @@ func (m *impact) addDestinationsBehind(s *scope.Scope, g *model.Gateway, add fun
 
 func (hostKind) slots(b unitBuilder, s *scope.Scope, u unit, report func(source.Problem)) []slot {
 	b.reportClosed(s, u.host, report)
+	reportMisfits(s, u.host, report)
 	return slices.Concat(
 		b.clusterSlots(s, u.host, false), b.forwardSlots(s, u.host, false), b.vhostSlots(s, u.host),
 	)

@@ -10,7 +10,8 @@ import (
 )
 
 // ownKind is what a proxy has whatever it calls: the filters of its policies, and of a sidecar the
-// inbound ports, the HTTP proxy port and its route table. A class has one such unit.
+// inbound ports, the HTTP proxy port and its route table, and listeners of its Sidecar for calls. A
+// class has one such unit.
 type ownKind struct{}
 
 func (ownKind) String() string { return "own" }
@@ -27,6 +28,9 @@ func (ownKind) touched(m *impact, from, to *scope.Scope, found causes[unit]) {
 	case m.own:
 		found.add(unit{kind: ownKind{}}, m.ownBy)
 	case changed:
+		found.add(unit{kind: ownKind{}}, by)
+	}
+	if by, changed := m.egressChanged(to); changed {
 		found.add(unit{kind: ownKind{}}, by)
 	}
 }

@@ -47,16 +47,27 @@ func (vs *variants) drop(v *variant) {
 // hasNoVariants reports whether the class has no proxy yet, and so no place: it is being built.
 func (c *class) hasNoVariants() bool { return len(c.variants.list) == 0 }
 
-// varied is an assignment that differs between places.
+// varied is an assignment that differs between places, or a cluster that has such a one in it.
 type varied struct {
-	key  assignmentKey       // without near
-	keys *model.List[string] // labels of proxies that it depends on, sorted
+	key     assignmentKey       // of an assignment, without near
+	cluster *lookupCluster      // nil for an assignment
+	keys    *model.List[string] // labels of proxies that it depends on, sorted
 }
 
-// at returns the assignment for proxies at a place.
+// variedKey names a varied assignment or cluster.
+type variedKey struct {
+	typ  resource.Type
+	name string
+}
+
+// at returns the assignment or cluster for proxies at a place.
 func (v *varied) at(tc *translationCache, near model.Labels) *resource.Resource {
+	near = near.Only(v.keys.All())
+	if v.cluster != nil {
+		return v.cluster.at(tc, near)
+	}
 	key := v.key
-	key.near = near.Only(v.keys.All())
+	key.near = near
 	return tc.assignments.get(key)
 }
 
@@ -109,22 +120,22 @@ func prefersClose(keys ...string) *model.LocalityLB {
 	return lb
 }
 
-// noteVaried brings the varied assignments up to date. rekeyed reports that they depend on other
-// labels than before.
+// noteVaried brings what is varied up to date. rekeyed reports that it depends on other labels than
+// before.
 func (c *class) noteVaried(e *edits) (rekeyed bool) {
-	for name, v := range e.varied {
-		if v == nil && c.varied[name] == nil {
+	for at, v := range e.varied {
+		if v == nil && c.varied[at] == nil {
 			continue
 		}
 		own(c, borrowedVaried, &c.varied)
 		own(c, borrowedLabelUses, &c.labelUses)
-		c.countLabels(c.varied[name], -1)
+		c.countLabels(c.varied[at], -1)
 		c.countLabels(v, 1)
 		if v == nil {
-			delete(c.varied, name)
+			delete(c.varied, at)
 			continue
 		}
-		c.varied[name] = v
+		c.varied[at] = v
 	}
 	keys := slices.Sorted(maps.Keys(c.labelUses))
 	if slices.Equal(keys, c.placeLabels) {
@@ -138,6 +149,9 @@ func (c *class) countLabels(v *varied, n int) {
 	if v == nil {
 		return
 	}
+	if v.cluster != nil {
+		c.variedClusters += n
+	}
 	for k := range v.keys.All() {
 		if c.labelUses[k] += n; c.labelUses[k] == 0 {
 			delete(c.labelUses, k)
@@ -150,22 +164,31 @@ func (c *class) stepVariants(builder unitBuilder, e *edits, changed []resource.C
 	for _, v := range c.variants.list {
 		next := c.state
 		if len(c.varied) > 0 {
-			list := slices.Clone(e.sets[resource.Endpoint])
-			for name, assignment := range e.varied {
-				if assignment != nil {
-					list = append(list, resource.Edit{
-						Name:     name,
-						Resource: assignment.at(builder.translationCache, v.near),
-					})
-				}
-			}
-			next = c.state.With(
-				resource.Endpoint, builder.store.Apply(e.fastPath.replaceIn(v.state.Set(resource.Endpoint)), list),
+			own := e.fastPath.replaceIn(v.state.Set(resource.Endpoint))
+			next = next.With(
+				resource.Endpoint, builder.store.Apply(own, e.at(builder.translationCache, resource.Endpoint, v.near)),
+			)
+		}
+		if c.variedClusters > 0 {
+			own := v.state.Set(resource.Cluster)
+			next = next.With(
+				resource.Cluster, builder.store.Apply(own, e.at(builder.translationCache, resource.Cluster, v.near)),
 			)
 		}
 		changed = v.setState(next, changed)
 	}
 	return changed
+}
+
+// at returns the edits of a type for proxies at a place.
+func (e *edits) at(tc *translationCache, typ resource.Type, near model.Labels) []resource.Edit {
+	list := slices.Clone(e.sets[typ])
+	for at, v := range e.varied {
+		if at.typ == typ && v != nil {
+			list = append(list, resource.Edit{Name: at.name, Resource: v.at(tc, near)})
+		}
+	}
+	return list
 }
 
 // setState gives a variant a state and adds it to those that changed. It keeps the present state if
@@ -183,11 +206,12 @@ func (c *class) stateAt(builder unitBuilder, near model.Labels) resource.State {
 	if len(c.varied) == 0 {
 		return c.state
 	}
-	var list []resource.Edit
-	for name, v := range c.varied {
-		list = append(list, resource.Edit{Name: name, Resource: v.at(builder.translationCache, near)})
+	all, state := &edits{varied: c.varied}, c.state
+	for _, typ := range []resource.Type{resource.Endpoint, resource.Cluster} {
+		list := all.at(builder.translationCache, typ, near)
+		state = state.With(typ, builder.store.Apply(state.Set(typ), list))
 	}
-	return c.state.With(resource.Endpoint, builder.store.Apply(c.state.Set(resource.Endpoint), list))
+	return state
 }
 
 // nearOf returns the values of a proxy's labels and place that a class depends on.

@@ -69,21 +69,23 @@ func httpPortsOf(s *scope.Scope, host model.Host) []hostPort {
 func mayBeHTTP(p model.ServicePort) bool { return p.Protocol.IsHTTP() || p.Protocol == model.Auto }
 
 // vhostSlots returns the virtual hosts of a host, one for each port that can be HTTP: in the table
-// of the HTTP proxy port, and in those of intercepted requests.
+// of the HTTP proxy port, in those of intercepted requests, and in those of a Sidecar's listeners.
 func (b unitBuilder) vhostSlots(s *scope.Scope, host model.Host) []slot {
-	if s.Type() != scope.Sidecar || !s.Intercepts() && s.HTTPProxyPort() == 0 {
+	if s.Type() != scope.Sidecar || !s.Intercepts() && s.HTTPProxyPort() == 0 && !s.LimitsPorts() {
 		return nil
 	}
 	var slots []slot
 	for _, h := range httpPortsOf(s, host) {
-		if s.HTTPProxyPort() != 0 {
+		others := h.shownBy(s, nil)
+		if s.HTTPProxyPort() != 0 && others {
 			slots = append(slots, b.vhostSlot(s, httpProxyTable, h, func() []string {
 				return withPorts(b.names(s, host, h.port), h.port)
 			}))
 		}
-		if s.Intercepts() {
+		if s.Intercepts() && others && s.EgressPort(h.port) == nil {
 			slots = append(slots, b.interceptedVhost(s, h)...)
 		}
+		slots = append(slots, b.egressVhosts(s, h)...)
 	}
 	return slots
 }
@@ -100,7 +102,9 @@ func (b unitBuilder) vhostSlot(s *scope.Scope, table string, h hostPort, domains
 		}
 		in := b.vhostInput(s, refs, to, h.port)
 		in.Domains = b.domains.List(domains())
-		in.GRPCWeb = table != httpProxyTable && h.speaksGRPCWeb()
+		_, byPort := tablePort(s, table)
+		in.GRPCWeb = byPort && s.Intercepts() && h.speaksGRPCWeb()
+		in.DynamicDNS = leadsToNames(s, h, in.Facts)
 		return b.vhosts.get(vhostKey{table: table, name: h.name(), in: in})
 	}}
 }

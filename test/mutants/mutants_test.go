@@ -35,6 +35,7 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 	world = &checker{pkg: "state", tests: []string{
 		"TestGatewaysWithPoliciesThatDoNotReachTheirWorkloadsStayClosed",
 		"TestDelegationsFollowTheirObjects",
+		"TestAHostNameIsAnEndpointWhereItIsLookedUp",
 		"TestSnapshotEqualsFromNothing", "TestAttachmentsEqualFromNothing",
 	}, checks: 300}
 	problems = &checker{pkg: "validate", tests: []string{
@@ -53,6 +54,9 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 		"TestNamesInStatisticsFollowTheMeshAndTheService",
 		"TestWhoMayHaveSecretsTellsClassesApart",
 		"TestOnePartAloneChanges",
+		"TestOnePartOfAListenerForCallsChanges",
+		"TestAListenerForCallsFollowsItsServices",
+		"TestWorkloadsWithOtherListenersForCallsShareNothing",
 		"TestOnePartOfAPolicyChanges",
 		"TestAnAliasOfTheTrustDomainChanges",
 		"TestAPolicyBesideAnAuthorizerChangesNoListener",
@@ -61,6 +65,8 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 		"TestOnePartOfAShownServiceChanges",
 		"TestOnePartOfHowZonesShareChanges",
 		"TestOnePartOfSessionsChanges",
+		"TestOnePartOfALookupChanges",
+		"TestEachPlaceHasItsOwnOrderOfLookups",
 		"TestIncrementalEqualsFromNothing",
 		"TestEqualAssignmentsOfTwoServices",
 		"TestVariedEndpointsChangeBetweenChunks",
@@ -69,6 +75,9 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 		"TestClassFromBaseSeesItsOwnRoutes",
 		"TestPodsSelectedByNameHaveTheirOwnClass",
 		"TestProxiesWithOtherSettingsAreOtherClasses",
+		"TestProxiesThatLookNamesUpAreOtherClasses",
+		"TestNamesBeginAndCeaseToBeLookedUp",
+		"TestUnknownHostsBeginAndCeaseToBeLookedUp",
 		"TestProxiesThatLeaveTogetherTakeTheirClassAlong",
 		"TestWhatClassesShareIsWhatEachComesTo",
 	}, checks: 300}

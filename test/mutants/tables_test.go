@@ -44,7 +44,9 @@ var indexed = []struct {
 	{"Credential", []string{"credentialsByName"}, false},
 	{"Node", []string{"nodesByName"}, false},
 	{"EndpointSlice", []string{"slicesByPod", "slicesByNode"}, false},
-	{"WorkloadEntry", []string{"workloadEntriesByName", "workloadEntriesByAddress"}, false},
+	{"WorkloadEntry", []string{
+		"workloadEntriesByName", "workloadEntriesByAddress", "workloadEntriesNamed",
+	}, false},
 	{"Workload", nil, false},
 	{"RootRoutes", []string{"rootRoutesByName", "rootRoutesByDelegate"}, false},
 	{"DelegateRoutes", []string{"delegateRoutesByName"}, false},

@@ -66,7 +66,7 @@ func plainText(v reflect.Value) (string, bool) {
 	case model.Header:
 		return fmt.Sprintf("%s: %q", x.Name, x.Value), true
 	case model.Resolution:
-		return word(x, "EDS Passthrough StrictDNS LogicalDNS"), true
+		return word(x, "EDS Passthrough StrictDNS LogicalDNS DynamicDNS"), true
 	case model.Health:
 		return word(x, "Healthy Unhealthy Draining"), true
 	case model.TrafficDistribution:

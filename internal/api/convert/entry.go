@@ -18,7 +18,7 @@ func (r *reader) serviceEntry(in *networkingv1.ServiceEntry) []Object {
 	common := model.Service{
 		Meta:     r.meta,
 		External: spec.GetLocation() == networking.ServiceEntry_MESH_EXTERNAL,
-		Ports:    r.entryPorts(p.dot("ports"), spec.GetPorts()),
+		Ports:    r.entryPorts(p.dot("ports"), spec),
 		ExportTo: r.exports(p.dot("exportTo"), spec.GetExportTo(), r.mesh.ServiceExport),
 
 		Distribution: r.distribution(nil),
@@ -33,6 +33,9 @@ func (r *reader) serviceEntry(in *networkingv1.ServiceEntry) []Object {
 	for i, host := range r.entryHosts(p.dot("hosts"), spec.GetHosts()) {
 		s := common
 		s.Host = host.name
+		if s.Resolution == model.DynamicDNS {
+			s.Resolution = r.dynamicResolution(p.dot("hosts").at(host.index), host.name)
+		}
 		s.AutoAddress = mayHaveAutoAddress(in, host.name)
 		s.Endpoints = r.hostEndpoints(p.dot("hosts").at(host.index), spec, s)
 		s.OwnMachine = r.converter.cluster && slices.ContainsFunc(s.Endpoints, func(e model.Endpoint) bool {
@@ -85,9 +88,9 @@ func (r *reader) entryHosts(p path, list []string) []entryHost {
 	return out
 }
 
-func (r *reader) entryPorts(p path, list []*networking.ServicePort) []model.ServicePort {
+func (r *reader) entryPorts(p path, spec *networking.ServiceEntry) []model.ServicePort {
 	var out []model.ServicePort
-	for i, in := range list {
+	for i, in := range spec.GetPorts() {
 		at := p.at(i)
 		number, ok := r.port(at.dot("number"), int64(in.GetNumber()))
 		protocol, known := parseProtocol(in.GetProtocol())
@@ -102,6 +105,9 @@ func (r *reader) entryPorts(p path, list []*networking.ServicePort) []model.Serv
 			ok = ok && good
 		}
 		ok = ok && r.portName(at.dot("name"), in.GetName())
+		if spec.GetResolution() == networking.ServiceEntry_DYNAMIC_DNS && ok {
+			ok = r.dynamicPort(at, in, protocol)
+		}
 		if slices.ContainsFunc(out, func(o model.ServicePort) bool { return o.Port == number }) && ok {
 			r.fail(at.dot("number"), number, "is the number of another port", "a number of its own")
 			ok = false
@@ -131,10 +137,11 @@ func (r *reader) resolution(p path, in networking.ServiceEntry_Resolution) model
 	case networking.ServiceEntry_DNS_ROUND_ROBIN:
 		return model.LogicalDNS
 	case networking.ServiceEntry_DYNAMIC_DNS:
-		r.fail(p, in, "is not supported yet; the hosts have no endpoints", "NONE, STATIC, DNS or DNS_ROUND_ROBIN")
-		return model.EDS
+		return model.DynamicDNS
 	}
-	r.fail(p, in, "is no resolution; the hosts have no endpoints", "NONE, STATIC, DNS or DNS_ROUND_ROBIN")
+	r.fail(
+		p, in, "is no resolution; the hosts have no endpoints", "NONE, STATIC, DNS, DNS_ROUND_ROBIN or DYNAMIC_DNS",
+	)
 	return model.EDS
 }
 
@@ -143,6 +150,10 @@ func isDNS(in networking.ServiceEntry_Resolution) bool {
 }
 
 func (r *reader) entryAddresses(p path, spec *networking.ServiceEntry) []string {
+	if spec.GetResolution() == networking.ServiceEntry_DYNAMIC_DNS {
+		r.noneForNames(p, len(spec.GetAddresses()))
+		return nil
+	}
 	var out []string
 	for i, text := range spec.GetAddresses() {
 		known, ok := addressOrPrefix(text)
@@ -170,6 +181,9 @@ func (r *reader) entryEndpoints(p path, spec *networking.ServiceEntry, ports []m
 		}
 		return nil
 	case networking.ServiceEntry_STATIC, networking.ServiceEntry_DNS, networking.ServiceEntry_DNS_ROUND_ROBIN:
+	case networking.ServiceEntry_DYNAMIC_DNS:
+		r.noneForNames(p, len(list))
+		return nil
 	default:
 		return nil
 	}
@@ -219,7 +233,7 @@ func (r *reader) entryEndpoint(
 	}
 	start := r.mark()
 	e := r.workloadAddress(p, in, names)
-	e.Labels = r.labels(p.dot("labels"), in.GetLabels())
+	e.Labels = r.labels(p.dot("labels"), withTLSMode(in.GetLabels(), e.Account))
 	numbers := r.workloadPorts(p.dot("ports"), in)
 	for _, name := range sortedKeys(in.GetPorts()) {
 		if !slices.ContainsFunc(ports, func(s model.ServicePort) bool { return s.Name == name }) {
@@ -329,10 +343,10 @@ func (r *reader) entrySelector(p path, spec *networking.ServiceEntry) model.Labe
 	case len(spec.GetEndpoints()) > 0:
 		r.fail(p, nil, "is set beside endpoints; the endpoints count", "workloadSelector or endpoints")
 		return model.Labels{}
-	case spec.GetResolution() != networking.ServiceEntry_STATIC:
+	case spec.GetResolution() != networking.ServiceEntry_STATIC && !isDNS(spec.GetResolution()):
 		r.fail(
 			p, nil, "selects addresses, which resolution "+spec.GetResolution().String()+" does not take",
-			"resolution STATIC",
+			"resolution STATIC, DNS or DNS_ROUND_ROBIN",
 		)
 		return model.Labels{}
 	}
@@ -345,9 +359,9 @@ func (r *reader) entrySelector(p path, spec *networking.ServiceEntry) model.Labe
 }
 
 // hostEndpoints returns the endpoints of one host. A DNS entry without endpoints has the host
-// itself.
+// itself, unless it selects workloads.
 func (r *reader) hostEndpoints(p path, spec *networking.ServiceEntry, s model.Service) []model.Endpoint {
-	if !isDNS(spec.GetResolution()) || len(spec.GetEndpoints()) > 0 {
+	if !isDNS(spec.GetResolution()) || len(spec.GetEndpoints()) > 0 || spec.GetWorkloadSelector() != nil {
 		return slices.Clone(s.Endpoints)
 	}
 	if s.Host.IsWildcard() {

@@ -258,12 +258,14 @@ func (r *reader) meshOutbound(p path, in *mesh.MeshConfig_OutboundTrafficPolicy)
 	case mesh.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY:
 		return model.OutboundPolicy{}
 	case mesh.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS:
-		r.warn(
-			p.dot("mode"), in.GetMode(), "is taken for ALLOW_ANY; names are not resolved by the proxy yet", "ALLOW_ANY",
-		)
-		return model.OutboundPolicy{}
+		r.warn(p.dot("mode"), in.GetMode(), "resolves names at ports where the mesh has a host that takes requests, "+
+			"and at the HTTP proxy port; at others it is taken for ALLOW_ANY", "")
+		return model.OutboundPolicy{DynamicDNS: true}
 	}
-	r.fail(p.dot("mode"), in.GetMode(), "is no mode; unknown destinations are refused", "REGISTRY_ONLY or ALLOW_ANY")
+	r.fail(
+		p.dot("mode"), in.GetMode(), "is no mode; unknown destinations are refused",
+		"REGISTRY_ONLY, ALLOW_ANY or ALLOW_ANY_DYNAMIC_DNS",
+	)
 	return model.OutboundPolicy{RegistryOnly: true}
 }
 

@@ -1,9 +1,7 @@
 package convert
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
@@ -31,14 +29,7 @@ func (r *reader) sidecar(in *networkingv1.Sidecar) []Object {
 		}
 	}
 	s.IngressClosed = len(spec.GetIngress()) > 0 && len(s.Ingress) == 0
-	for i, in := range spec.GetEgress() {
-		if l, ok := r.egress(p.dot("egress").at(i), in); ok {
-			s.Egress = append(s.Egress, l)
-		}
-	}
-	if len(spec.GetEgress()) > 0 && len(s.Egress) == 0 {
-		s.Egress = []model.EgressListener{{Hosts: noHosts()}}
-	}
+	s.Egress = r.egresses(p.dot("egress"), spec.GetEgress(), s.Ingress)
 	s.Pool = r.serverPool(p.dot("inboundConnectionPool"), spec.GetInboundConnectionPool())
 	s.Outbound = r.outboundPolicy(p.dot("outboundTrafficPolicy"), spec.GetOutboundTrafficPolicy())
 	r.reportUnused(p, spec.ProtoReflect())
@@ -46,42 +37,6 @@ func (r *reader) sidecar(in *networkingv1.Sidecar) []Object {
 		return nil
 	}
 	return []Object{s}
-}
-
-// noHosts returns the list of hosts that selects none. An empty list would select all.
-func noHosts() []model.ScopedHost { return []model.ScopedHost{{Namespace: "~", Host: "*"}} }
-
-func (r *reader) egress(p path, in *networking.IstioEgressListener) (model.EgressListener, bool) {
-	start := r.mark()
-	if port := in.GetPort(); port != nil {
-		_, _ = r.port(p.dot("port.number"), int64(port.GetNumber()))
-		r.listenerProtocol(p.dot("port.protocol"), port.GetProtocol())
-		r.warn(
-			p.dot("port"), port.GetNumber(),
-			"does not make a listener of its own yet: the hosts are seen at all their ports", "no port",
-		)
-	}
-	r.egressBind(p.dot("bind"), in)
-	r.captureMode(p.dot("captureMode"), in.GetCaptureMode())
-	if r.failure(start, p) != "" {
-		return model.EgressListener{}, false
-	}
-	return r.egressHosts(p.dot("hosts"), in.GetHosts()), true
-}
-
-func (r *reader) egressBind(p path, in *networking.IstioEgressListener) {
-	text := in.GetBind()
-	switch {
-	case text == "":
-	case strings.HasPrefix(text, "unix:"):
-		r.fail(p, text, "Unix sockets of listeners are not supported yet", "no bind")
-	case in.GetPort() == nil:
-		r.fail(p, text, "is set without a port", "a port beside it")
-	default:
-		if _, ok := r.address(p, text); ok {
-			r.warn(p, text, notYet, "no bind")
-		}
-	}
 }
 
 func (r *reader) listenerProtocol(p path, word string) model.Protocol {
@@ -97,46 +52,6 @@ func (r *reader) captureMode(p path, mode networking.CaptureMode) {
 	if mode != networking.CaptureMode_DEFAULT && mode != networking.CaptureMode_NONE {
 		r.warn(p, mode, "is left to what surrounds the proxy", "DEFAULT or NONE")
 	}
-}
-
-// egressHosts reads the hosts of a listener. A wrong one is left out; if none is left the listener
-// shows nothing. Nor does it if something that it is to hide ("~namespace/host") cannot be read.
-func (r *reader) egressHosts(p path, list []string) model.EgressListener {
-	var l model.EgressListener
-	closed := false
-	for i, text := range list {
-		exclude, excluded := strings.CutPrefix(text, "~")
-		if excluded && strings.HasPrefix(exclude, "/") {
-			exclude = "*" + exclude
-		}
-		if !strings.Contains(text, "/") {
-			r.fail(
-				p.at(i), text, "names no namespace", `"namespace/host", with "." for the own and "*" for any namespace`,
-			)
-			closed = closed || excluded
-			continue
-		}
-		h, ok := r.scopedHost(p.at(i), exclude, "")
-		switch {
-		case !ok:
-			closed = closed || excluded
-		case excluded:
-			l.Hidden = append(l.Hidden, h)
-		default:
-			l.Hosts = append(l.Hosts, h)
-		}
-	}
-	if closed {
-		r.fail(p, "~", "has an exclusion that cannot be read, so the listener shows nothing", `"~namespace/host"`)
-	}
-	if closed || len(l.Hosts) == 0 {
-		return model.EgressListener{Hosts: noHosts()}
-	}
-	slices.SortFunc(l.Hidden, func(a, b model.ScopedHost) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(string(a.Host), string(b.Host)))
-	})
-	l.Hidden = slices.Compact(l.Hidden)
-	return l
 }
 
 // outboundPolicy reads what happens to unknown destinations. A setting that is wrong or not

@@ -12,18 +12,14 @@ import (
 // workloadEntry gives nothing if a field is wrong: calls might go to a wrong place.
 func (r *reader) workloadEntry(in *networkingv1.WorkloadEntry) []Object {
 	p, start := path("spec"), r.mark()
-	at := r.workloadAddress(p, &in.Spec, false)
+	at := r.workloadAddress(p, &in.Spec, true)
 	if r.converter.cluster && isOwnMachine(at.Address) {
 		r.fail(p.dot("address"), at.Address, "leads to the machine of whoever calls it", "the address of the workload")
 	}
-	labels := maps.Clone(in.Spec.GetLabels())
-	if labels == nil {
-		labels = map[string]string{}
-	}
+	labels := map[string]string{}
+	maps.Copy(labels, in.Spec.GetLabels())
 	maps.Copy(labels, in.GetLabels()) // those of the object come first, as with Istio
-	if _, says := labels[model.TLSModeLabel]; !says && at.Account != "" {
-		labels[model.TLSModeLabel] = model.TLSModeIstio // an account of the mesh says that there is a sidecar
-	}
+	labels = withTLSMode(labels, at.Account)
 	w := &model.WorkloadEntry{
 		Meta:     r.meta,
 		Labels:   r.labels(p.dot("labels"), labels),
@@ -41,6 +37,17 @@ func (r *reader) workloadEntry(in *networkingv1.WorkloadEntry) []Object {
 		w.Health, w.Withheld = model.Unhealthy, !r.unready
 	}
 	return []Object{w}
+}
+
+// withTLSMode adds that a workload takes mutual TLS of the mesh, unless its labels say anything of
+// that: an account of the mesh means that there is a sidecar.
+func withTLSMode(labels map[string]string, account string) map[string]string {
+	if _, says := labels[model.TLSModeLabel]; says || account == "" {
+		return labels
+	}
+	with := map[string]string{model.TLSModeLabel: model.TLSModeIstio}
+	maps.Copy(with, labels)
+	return with
 }
 
 // isHealthy reports whether the last health check of a WorkloadEntry succeeded, or nobody checks

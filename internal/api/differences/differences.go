@@ -47,20 +47,6 @@ var rows = []Difference{
 			"(--set pilot.env.LATEEN_JWKS_PRIVATE_NETWORKS=10.0.0.0/8)",
 	},
 	{
-		Name: "service-entry-dns-locality", Kind: kinds.ServiceEntry,
-		Fields: of(localitiesByDNS),
-		Istiod: "prefers endpoints near the caller, as localityLbSetting says",
-		Lateen: "calls endpoints that Envoy looks up itself wherever they are",
-		Want:   "resolution STATIC where the locality counts",
-	},
-	{
-		Name: "service-entry-dns-mutual-tls", Kind: kinds.ServiceEntry,
-		Fields: of(mutualTLSByDNS),
-		Istiod: "calls the endpoint in mutual TLS",
-		Lateen: "calls endpoints that Envoy looks up itself in plaintext",
-		Want:   "resolution STATIC, or a DestinationRule for the host with tls of mode ISTIO_MUTUAL",
-	},
-	{
 		Name: "service-external-ips", Kind: kinds.Service,
 		Fields: of(func(s *corev1.Service) []Field {
 			if s.Spec.ClusterIP == corev1.ClusterIPNone || len(s.Spec.ExternalIPs) == 0 {

@@ -32,12 +32,6 @@ func annotated(name, value string) *corev1.Service {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{name: value}}}
 }
 
-func endpoints(r networking.ServiceEntry_Resolution, all ...*networking.WorkloadEntry) *networkingv1.ServiceEntry {
-	e := &networkingv1.ServiceEntry{}
-	e.Spec.Resolution, e.Spec.Endpoints = r, all
-	return e
-}
-
 // tokens is a RequestAuthentication with rules, which are fields in YAML.
 func tokens(rules ...string) *securityv1.RequestAuthentication {
 	r := &securityv1.RequestAuthentication{}
@@ -62,22 +56,6 @@ func TestRowsFindWhatDependsOnThem(t *testing.T) {
 			tokens("{issuer: https://a.test}", "{issuer: a, jwks: '{}'}",
 				"{issuer: a, jwksUri: 'https://b.test/keys'}"),
 			"spec.jwtRules[1].jwksUri",
-		},
-		"service-entry-dns-locality": {
-			endpoints(networking.ServiceEntry_DNS, &networking.WorkloadEntry{Address: "a.test", Locality: "eu/a"},
-				&networking.WorkloadEntry{Address: "b.test", Locality: "us/a"}),
-			endpoints(networking.ServiceEntry_STATIC, &networking.WorkloadEntry{Address: "192.0.2.1", Locality: "eu/a"},
-				&networking.WorkloadEntry{Address: "192.0.2.2", Locality: "us/a"}),
-			"spec.endpoints[1].locality",
-		},
-		"service-entry-dns-mutual-tls": {
-			endpoints(networking.ServiceEntry_DNS, &networking.WorkloadEntry{Address: "a.test"},
-				&networking.WorkloadEntry{Address: "b.test", ServiceAccount: "b"}),
-			endpoints(networking.ServiceEntry_DNS, &networking.WorkloadEntry{
-				Address: "a.test", ServiceAccount: "a",
-				Labels: map[string]string{"security.istio.io/tlsMode": "disabled"},
-			}),
-			"spec.endpoints[1]",
 		},
 		"service-topology-mode": {
 			annotated("service.kubernetes.io/topology-mode", "Auto"),

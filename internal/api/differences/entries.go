@@ -11,43 +11,6 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// tlsModeLabel says of an endpoint whether it takes mutual TLS.
-const tlsModeLabel = "security.istio.io/tlsMode"
-
-// byDNS reports whether Envoy looks the endpoints of a ServiceEntry up by itself.
-func byDNS(e *networkingv1.ServiceEntry) bool {
-	resolution := e.Spec.GetResolution()
-	return resolution == networking.ServiceEntry_DNS || resolution == networking.ServiceEntry_DNS_ROUND_ROBIN
-}
-
-// mutualTLSByDNS are the endpoints of a ServiceEntry that istiod calls in mutual TLS: those that
-// say so, and those with a service account that say nothing.
-func mutualTLSByDNS(e *networkingv1.ServiceEntry) (found []Field) {
-	if !byDNS(e) {
-		return nil
-	}
-	for i, endpoint := range e.Spec.GetEndpoints() {
-		mode, says := endpoint.GetLabels()[tlsModeLabel]
-		if mode == "istio" || !says && endpoint.GetServiceAccount() != "" {
-			found = append(found, Field{at("spec.endpoints", i), endpoint.GetAddress()})
-		}
-	}
-	return found
-}
-
-// localitiesByDNS is the first endpoint of a ServiceEntry that is elsewhere than those before it.
-func localitiesByDNS(e *networkingv1.ServiceEntry) []Field {
-	if !byDNS(e) {
-		return nil
-	}
-	for i, endpoint := range e.Spec.GetEndpoints() {
-		if endpoint.GetLocality() != e.Spec.GetEndpoints()[0].GetLocality() {
-			return []Field{{at("spec.endpoints", i) + ".locality", endpoint.GetLocality()}}
-		}
-	}
-	return nil
-}
-
 // entriesOfOneHost returns what works otherwise among ServiceEntries, the oldest first: for one
 // host in one namespace istiod unites the endpoints of all, Lateen those of entries that agree.
 func entriesOfOneHost(all []*networkingv1.ServiceEntry) []source.Problem {

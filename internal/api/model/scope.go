@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
@@ -130,9 +131,48 @@ type Sidecar struct {
 
 // EgressListener is a part of what proxies see: the services that some host covers and no hidden
 // one. Routes are seen for all hosts, and so is what they lead to, as in Istio.
+//
+// With a port or a Unix socket it is a listener of its own. Its hosts are called through it alone,
+// and at its port no other listener of the Sidecar shows hosts.
 type EgressListener struct {
 	Hosts  []ScopedHost
 	Hidden []ScopedHost // sorted, each once
+	// Port is where the hosts are called, and the one of their ports that is called; 0 for all
+	// ports that no listener of the Sidecar has, and for a Unix socket.
+	Port uint16
+	// Requests says that a listener of its own takes HTTP; else it takes bytes.
+	Requests bool
+	// AllPorts says that requests at Port name the host and one of all its ports (HTTP_PROXY).
+	AllPorts bool
+	// Bind is the address of a listener of its own: an IP, or UnixPrefix and a path; empty for the
+	// loopback address, and for all addresses where connections are redirected.
+	Bind string
+	// OwnPort says that the listener has its port even where connections are redirected
+	// (captureMode NONE).
+	OwnPort bool
+}
+
+// IsOwn reports whether it is a listener of its own.
+func (l *EgressListener) IsOwn() bool { return l.Port != 0 || strings.HasPrefix(l.Bind, UnixPrefix) }
+
+// NamesPorts reports whether requests name one of all ports of a host.
+func (l *EgressListener) NamesPorts() bool { return l.AllPorts || l.Port == 0 }
+
+// IsWhere reports whether two listeners of their own cannot both be: they have one port, or socket.
+func (l *EgressListener) IsWhere(o *EgressListener) bool {
+	return l.IsOwn() && o.IsOwn() && l.Port == o.Port && (l.Port != 0 || l.Bind == o.Bind)
+}
+
+// OwnListeners returns the egress listeners that are listeners of their own: of a port or a socket
+// the first.
+func (s *Sidecar) OwnListeners() []*EgressListener {
+	var own []*EgressListener
+	for i := range s.Egress {
+		if l := &s.Egress[i]; l.IsOwn() && !slices.ContainsFunc(own, l.IsWhere) {
+			own = append(own, l)
+		}
+	}
+	return own
 }
 
 // IngressListener is an inbound port. It replaces those of the services.
@@ -158,6 +198,9 @@ type IngressListener struct {
 // OutboundPolicy says what happens to traffic for hosts that the proxy does not know.
 type OutboundPolicy struct {
 	RegistryOnly bool
+	// DynamicDNS sends requests to what the host that they name resolves to, by the proxy's own
+	// look-up (ALLOW_ANY_DYNAMIC_DNS); what is no request goes where it was going.
+	DynamicDNS bool
 	// Proxy is where it goes (egressProxy); the zero value is onward, to where it was going.
 	Proxy EgressProxy
 }

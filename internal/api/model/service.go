@@ -48,7 +48,13 @@ const (
 	StrictDNS
 	// LogicalDNS uses one address of the name at a time: ServiceEntry DNS_ROUND_ROBIN.
 	LogicalDNS
+	// DynamicDNS resolves the name that a request or connection is for, below a wildcard host:
+	// ServiceEntry DYNAMIC_DNS.
+	DynamicDNS
 )
+
+// IsByDNS reports whether proxies look endpoints up by themselves.
+func (r Resolution) IsByDNS() bool { return r == StrictDNS || r == LogicalDNS }
 
 // Service is a host that can be called: a Kubernetes Service, or one host of a ServiceEntry.
 type Service struct {

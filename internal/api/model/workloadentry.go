@@ -1,11 +1,13 @@
 package model
 
+import "net/netip"
+
 // WorkloadEntry is a workload that is no Pod (networking.istio.io/v1 WorkloadEntry). It is an
 // endpoint of the services of its namespace that select its labels.
 type WorkloadEntry struct {
 	Meta
 	Labels   Labels
-	Address  string    // an IP literal
+	Address  string    // an IP literal, or a host name, which callers look up
 	Ports    PortNames // numbers by the name of a service port, or of a named target port
 	Weight   uint32    // 0 means 1
 	Locality Locality
@@ -13,6 +15,13 @@ type WorkloadEntry struct {
 	Health   Health
 	// Withheld entries are unhealthy and serve nobody, but callers accept their account.
 	Withheld bool
+}
+
+// IsNamed reports whether the address is a host name. Such a workload serves those that look names
+// up.
+func (w *WorkloadEntry) IsNamed() bool {
+	_, err := netip.ParseAddr(w.Address)
+	return err != nil
 }
 
 // Serves returns the port at which the workload serves a service port, 0 if it does not. A number

@@ -83,7 +83,7 @@ func Of(w *state.Snapshot) Census {
 		n := spaces.at(svc.Namespace)
 		n.Services++
 		n.Configures = n.Configures || svc.Kind == kinds.ServiceEntry
-		c.Services = append(c.Services, serviceOf(svc, routedFrom))
+		c.Services = append(c.Services, serviceOf(w, svc, routedFrom))
 		if atGateways[svc.Host] {
 			c.RoutedPorts += len(svc.Ports)
 		}
@@ -123,21 +123,21 @@ func addRoutes(v *model.VirtualService, from map[model.Host][]model.ScopedHost, 
 	}
 }
 
-func serviceOf(svc *model.Service, routedFrom map[model.Host][]model.ScopedHost) Service {
+func serviceOf(w *state.Snapshot, svc *model.Service, routedFrom map[model.Host][]model.ScopedHost) Service {
 	return Service{
 		Host: svc.Host, Kind: svc.Kind, Namespace: svc.Namespace, Name: svc.Name, Ports: len(svc.Ports),
-		ExportTo: svc.ExportTo, Lookups: lookups(svc), RoutedFrom: routedFrom[svc.Host],
+		ExportTo: svc.ExportTo, Lookups: lookups(w, svc), RoutedFrom: routedFrom[svc.Host],
 	}
 }
 
 // lookups returns how many names a proxy looks up for a service: those of each port, since each
 // port is a cluster of its own.
-func lookups(svc *model.Service) int {
-	if svc.Resolution != model.StrictDNS && svc.Resolution != model.LogicalDNS {
+func lookups(w *state.Snapshot, svc *model.Service) int {
+	if !svc.Resolution.IsByDNS() {
 		return 0
 	}
 	names := map[string]bool{}
-	for _, e := range svc.Endpoints {
+	for _, e := range w.Endpoints(svc).All() {
 		if _, err := netip.ParseAddr(e.Address); err != nil {
 			names[e.Address] = true
 		}

@@ -59,6 +59,9 @@ type Settings struct {
 	// FiltersApart tells that the proxy takes the filters of requests that policies come to as a
 	// resource of their own (ECDS), and not as parts of its listeners.
 	FiltersApart bool
+	// DynamicDNS tells that a sidecar's Envoy can keep what it looks up from leading to addresses
+	// of its own machine. To others hosts of resolution DYNAMIC_DNS are closed.
+	DynamicDNS bool
 	// AllClusters gives a gateway what it takes to call all services that it may see, not only
 	// those that its routes lead to. It is a setting of the control plane.
 	AllClusters bool

@@ -171,9 +171,22 @@ var methods = map[string]method{
 			return s.Meets(v, scope.Condition{SourceLabels: a.selector}, scope.EntryPoint{Gateways: v.Gateways})
 		})
 	}},
-	"Selected":      {recorded, func(s *scope.Scope, a *arguments) any { return s.Selected(a.selector) }},
-	"IsOwn":         {recorded, func(s *scope.Scope, a *arguments) any { return s.IsOwn(a.namespace) }},
-	"Namespace":     {recorded, func(s *scope.Scope, _ *arguments) any { return s.Namespace() }},
+	"Selected":        {recorded, func(s *scope.Scope, a *arguments) any { return s.Selected(a.selector) }},
+	"IsOwn":           {recorded, func(s *scope.Scope, a *arguments) any { return s.IsOwn(a.namespace) }},
+	"Namespace":       {recorded, func(s *scope.Scope, _ *arguments) any { return s.Namespace() }},
+	"EgressListeners": {alike, func(s *scope.Scope, _ *arguments) any { return s.EgressListeners() }},
+	"EgressPort":      {alike, func(s *scope.Scope, a *arguments) any { return s.EgressPort(a.port) }},
+	"LimitsPorts":     {alike, func(s *scope.Scope, _ *arguments) any { return s.LimitsPorts() }},
+	"Shows": {recorded, func(s *scope.Scope, a *arguments) any {
+		return ask(a.service, func(svc *model.Service) any {
+			return both(s.Shows(nil, svc.Namespace, svc.Host), s.Shows(s.EgressPort(a.port), svc.Namespace, svc.Host))
+		})
+	}},
+	"ShowsRoutes": {recorded, func(s *scope.Scope, a *arguments) any {
+		return ask(a.virtualService, func(v *model.VirtualService) any {
+			return both(s.ShowsRoutes(nil, v), s.ShowsRoutes(s.EgressPort(a.port), v))
+		})
+	}},
 	"Sidecar":       {recorded, func(s *scope.Scope, _ *arguments) any { return s.Sidecar() }},
 	"Inbound":       {recorded, func(s *scope.Scope, _ *arguments) any { return s.Inbound() }},
 	"PortConflicts": {recorded, func(s *scope.Scope, _ *arguments) any { return s.PortConflicts() }},
@@ -413,7 +426,10 @@ func seldom() objects {
 	})
 	o.add(meta(kinds.Sidecar), &model.Sidecar{
 		Meta: meta(kinds.Sidecar), Selector: appB, Outbound: &model.OutboundPolicy{RegistryOnly: true},
-		Egress: []model.EgressListener{{Hosts: []model.ScopedHost{{Namespace: ".", Host: "*"}}}},
+		Egress: []model.EgressListener{
+			{Hosts: []model.ScopedHost{{Namespace: ".", Host: "*"}}},
+			{Hosts: []model.ScopedHost{{Namespace: "default", Host: "*"}}, Port: 80, Requests: true},
+		},
 	})
 	return o
 }
@@ -487,7 +503,8 @@ func proxies() []scope.Proxy {
 			for _, settings := range []scope.Settings{
 				{HTTPProxyPort: 15080, Credentials: scope.AllCredentials}, {},
 				{Intercepted: true, Agent: true, Credentials: scope.OwnGatewayCredentials},
-				{Intercepted: true, DNSCapture: true, Stack: model.DualStack, FiltersApart: true, IstioFilters: true},
+				{Intercepted: true, DNSCapture: true, Stack: model.DualStack, FiltersApart: true, IstioFilters: true,
+					DynamicDNS: true},
 			} {
 				p := scope.Proxy{Namespace: namespace, Name: "a", Labels: model.LabelsOf(labels), Settings: settings}
 				list = append(list, p)

@@ -117,63 +117,6 @@ func (s *Scope) sees(svc *model.Service) bool {
 // (PILOT_FILTER_GATEWAY_CLUSTER_CONFIG).
 func (s *Scope) routesOnly() bool { return s.class.Type == Router && !s.class.Settings.AllClusters }
 
-// egress reports whether the Sidecar in force imports a host of a namespace. Without a Sidecar all
-// are.
-func (s *Scope) egress(namespace string, host model.Host) bool {
-	if s.sidecar == nil || len(s.sidecar.Egress) == 0 {
-		return true
-	}
-	covers := func(h model.ScopedHost) bool { return s.own(h).Covers(namespace, host) }
-	for i := range s.sidecar.Egress {
-		l := &s.sidecar.Egress[i]
-		if slices.ContainsFunc(l.Hosts, covers) && !slices.ContainsFunc(l.Hidden, covers) {
-			return true
-		}
-	}
-	return false
-}
-
-// egressRoutes reports whether the Sidecar in force imports routes for a host. Routes for
-// "*.example.com" are in force for an imported "a.example.com".
-func (s *Scope) egressRoutes(namespace string, host model.Host) bool {
-	if s.sidecar == nil || len(s.sidecar.Egress) == 0 {
-		return true
-	}
-	overlaps := func(h model.ScopedHost) bool { return s.own(h).Overlaps(namespace, host) }
-	return slices.ContainsFunc(s.sidecar.Egress, func(l model.EgressListener) bool {
-		return slices.ContainsFunc(l.Hosts, overlaps)
-	})
-}
-
-// Egress returns what the Sidecar in force imports, with "." replaced by the class's namespace. It
-// returns all if nothing is limited.
-func (s *Scope) Egress() (listeners []model.EgressListener, all bool) {
-	s.classOnly()
-	if s.sidecar == nil || len(s.sidecar.Egress) == 0 {
-		return nil, true
-	}
-	for _, l := range s.sidecar.Egress {
-		listeners = append(listeners, model.EgressListener{Hosts: s.ownAll(l.Hosts), Hidden: s.ownAll(l.Hidden)})
-	}
-	return listeners, false
-}
-
-func (s *Scope) ownAll(hosts []model.ScopedHost) (own []model.ScopedHost) {
-	for _, h := range hosts {
-		own = append(own, s.own(h))
-	}
-	return own
-}
-
-// own replaces "." by the class's namespace. A Sidecar of the root namespace means each namespace
-// that it is for.
-func (s *Scope) own(h model.ScopedHost) model.ScopedHost {
-	if h.Namespace == "." {
-		h.Namespace = s.class.Namespace
-	}
-	return h
-}
-
 // routed reports whether a route of the class leads to a host, or to another name of it. Such a
 // destination is visible even if no Sidecar lists it.
 func (s *Scope) routed(host model.Host) bool { return s.routedBy(host, 0) }

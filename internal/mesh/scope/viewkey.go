@@ -17,6 +17,9 @@ type SharingKey struct {
 	settings Settings
 	stated   *model.Stated
 	was, now model.OutboundPolicy // to unknown destinations
+	// listeners is the Sidecar in force if it has listeners of their own, nil if not. In a step
+	// that changes it nothing is shared.
+	listeners *model.Sidecar
 }
 
 // ViewKey is everything that recorded questions depend on in a step, except the ports of workloads.
@@ -31,7 +34,7 @@ type ViewKey struct {
 func ViewKeyOf(from, to *Scope) ViewKey {
 	return ViewKey{
 		SharingKey: SharingKey{
-			to.class.Type, to.class.Settings, to.class.Stated, from.Outbound(), to.Outbound(),
+			to.class.Type, to.class.Settings, to.class.Stated, from.Outbound(), to.Outbound(), limitsPorts(to.sidecar),
 		},
 		namespace: to.class.Namespace, selectors: to.class.Selectors,
 	}

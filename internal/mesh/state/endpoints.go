@@ -29,6 +29,11 @@ func idOf(e *model.Endpoint) EndpointID {
 	return EndpointID(net.JoinHostPort(e.Address, strconv.Itoa(int(e.Port))) + "/" + e.PortName)
 }
 
+// Known returns an endpoint of the same address and ports as one that a ServiceEntry lists.
+func (s *EndpointSet) Known(listed *model.Endpoint) (model.Endpoint, bool) {
+	return s.Get(idOf(listed))
+}
+
 // Get finds an endpoint.
 func (s *EndpointSet) Get(id EndpointID) (model.Endpoint, bool) {
 	return s.claims.first(join(string(id)))

@@ -196,13 +196,15 @@ func (d naiveSnapshot) accounts(id serviceID) []string {
 
 // entriesOf are the WorkloadEntries that serve a service.
 func (d naiveSnapshot) entriesOf(s *model.Service) []*model.WorkloadEntry {
-	if s.Selector.IsEmpty() || s.Resolution != model.EDS {
+	looksUp := s.Kind == kinds.ServiceEntry &&
+		(s.Resolution == model.StrictDNS || s.Resolution == model.LogicalDNS)
+	if s.Selector.IsEmpty() || s.Resolution != model.EDS && !looksUp {
 		return nil
 	}
-	return of(
-		d,
-		func(e *model.WorkloadEntry) bool { return e.Namespace == s.Namespace && s.Selector.Selects(e.Labels) },
-	)
+	return of(d, func(e *model.WorkloadEntry) bool {
+		return e.Namespace == s.Namespace && s.Selector.Selects(e.Labels) &&
+			(looksUp || net.ParseIP(e.Address) != nil)
+	})
 }
 
 func naivePort(p model.ServicePort, e *model.WorkloadEntry) uint16 {

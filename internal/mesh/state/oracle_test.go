@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -98,6 +99,9 @@ func requireAnswers(t *rapid.T, d naiveSnapshot, s *Snapshot) {
 		for _, name := range []string{"a", "b", "c", "nobody"} {
 			requireNamed(t, d, s, n, name)
 		}
+		named := of(d, func(e *model.WorkloadEntry) bool { return e.Namespace == n && net.ParseIP(e.Address) == nil })
+		slices.SortFunc(named, func(a, b *model.WorkloadEntry) int { return strings.Compare(a.Name, b.Name) })
+		requireList(t, "WorkloadEntries with a host name in "+n, named, s.NamedWorkloadEntriesIn(n))
 		requireListing(t, d, s, n)
 	}
 	for _, uri := range []string{"https://a.test/keys", "https://b.test/keys", "https://nowhere.test/keys"} {
@@ -116,7 +120,7 @@ func requireAnswers(t *rapid.T, d naiveSnapshot, s *Snapshot) {
 		for i, svc := range tcp {
 			requireList(t, "TCP services after one", tcp[i+1:], s.TCPServicesAfter(p, svc))
 		}
-		for _, kind := range []PortMatch{MatchSNI, MatchPort, MatchCIDR, MatchGRPCWeb} {
+		for _, kind := range []PortMatch{MatchSNI, MatchPort, MatchCIDR, MatchFiltered} {
 			loose := looseOn(d, p, kind)
 			requireList(t, "loose services", loose, s.ServicesByPortMatch(p, kind))
 			for i, svc := range loose {
@@ -172,8 +176,9 @@ func looseOn(d naiveSnapshot, port uint16, want PortMatch) []*model.Service {
 	return having(d, func(svc *model.Service, p model.ServicePort) bool {
 		ranged := slices.ContainsFunc(svc.Addresses, func(a string) bool { return strings.Contains(a, "/") })
 		kind := MatchPort
-		if want == MatchGRPCWeb {
-			return p.Port == port && p.Protocol == model.GRPCWeb
+		if want == MatchFiltered {
+			named := svc.Resolution == model.DynamicDNS && p.Protocol.IsHTTP()
+			return p.Port == port && (named || p.Protocol == model.GRPCWeb)
 		}
 		switch {
 		case p.Port != port || p.Protocol == model.UDP || p.Protocol.IsHTTP() || len(svc.Addresses) > 0 && !ranged,

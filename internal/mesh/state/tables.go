@@ -79,6 +79,7 @@ const (
 const (
 	workloadEntriesByName    column[model.WorkloadEntry] = iota // namespace, name
 	workloadEntriesByAddress                                    // namespace, address, name
+	workloadEntriesNamed                                        // namespace, name
 )
 
 const (
@@ -339,6 +340,9 @@ var tables = []anyTable{
 			workloadEntriesByName: single(func(e *model.WorkloadEntry) []byte { return join(e.Namespace, e.Name) }),
 			workloadEntriesByAddress: single(func(e *model.WorkloadEntry) []byte {
 				return join(e.Namespace, e.Address, e.Name)
+			}),
+			workloadEntriesNamed: filtered((*model.WorkloadEntry).IsNamed, func(e *model.WorkloadEntry) []byte {
+				return join(e.Namespace, e.Name)
 			}),
 		},
 	}),

@@ -20,9 +20,9 @@ const (
 	MatchPort
 	// MatchCIDR is for ServiceEntries with CIDR ranges for addresses.
 	MatchCIDR
-	// MatchGRPCWeb is for requests of gRPC-Web. Like all requests they are matched by their host;
-	// the listener of the port has a filter for them.
-	MatchGRPCWeb
+	// MatchFiltered is for requests that the listener of the port has a filter for
+	// (NeedsFilter). Like all requests they are matched by their host.
+	MatchFiltered
 )
 
 // PortMatchOf returns how connections to a port of a service are matched without a virtual IP. It
@@ -62,11 +62,17 @@ func portMatchKeys(keys [][]byte, svc *model.Service) [][]byte {
 		if kind, loose := PortMatchOf(svc, p); loose {
 			keys = append(keys, ordered(portMatchPrefix(p.Port, kind), &svc.Meta, svc.Host))
 		}
-		if p.Protocol == model.GRPCWeb {
-			keys = append(keys, ordered(portMatchPrefix(p.Port, MatchGRPCWeb), &svc.Meta, svc.Host))
+		if NeedsFilter(svc, p) {
+			keys = append(keys, ordered(portMatchPrefix(p.Port, MatchFiltered), &svc.Meta, svc.Host))
 		}
 	}
 	return keys
+}
+
+// NeedsFilter reports whether requests to a port of a service need a filter that listeners have for
+// some services alone: gRPC-Web is translated, and hosts of resolution DYNAMIC_DNS are looked up.
+func NeedsFilter(svc *model.Service, p model.ServicePort) bool {
+	return p.Protocol == model.GRPCWeb || p.Protocol.IsHTTP() && svc.Resolution == model.DynamicDNS
 }
 
 func vipPrefix(address string, port uint16) []byte {

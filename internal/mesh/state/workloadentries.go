@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
@@ -12,18 +13,25 @@ func (s *Snapshot) workloadEntriesIn(namespace string) iter.Seq[*model.WorkloadE
 	return s.workloadEntries.by[workloadEntriesByName].under(join(namespace))
 }
 
-// selectsEntries reports whether WorkloadEntries with the labels that a service selects are
-// endpoints of it: of a Service with virtual IPs, and of a ServiceEntry with resolution STATIC.
-func selectsEntries(s *model.Service) bool {
-	return s != nil && s.Resolution == model.EDS && !s.Selector.IsEmpty()
+// NamedWorkloadEntriesIn yields the WorkloadEntries of a namespace whose address is a host name.
+func (s *Snapshot) NamedWorkloadEntriesIn(namespace string) iter.Seq[*model.WorkloadEntry] {
+	return s.workloadEntries.by[workloadEntriesNamed].under(join(namespace))
+}
+
+// SelectsWorkloadEntries reports whether WorkloadEntries with the labels that a service selects are
+// endpoints of it: of a Service with virtual IPs, and of a ServiceEntry with resolution STATIC or
+// DNS. Those whose address is a host name are endpoints of the latter alone.
+func SelectsWorkloadEntries(s *model.Service) bool {
+	return s != nil && !s.Selector.IsEmpty() &&
+		(s.Resolution == model.EDS || s.Resolution.IsByDNS() && s.Kind == kinds.ServiceEntry)
 }
 
 // joinEntries replaces what WorkloadEntries give to services that changed, and then what those that
 // changed give.
 func (j *joiner) joinEntries() {
 	for _, s := range j.b.delta.Services {
-		if selectsEntries(s.Old) && selectsEntries(s.New) && s.Old.Selector == s.New.Selector &&
-			slices.Equal(s.Old.Ports, s.New.Ports) {
+		if SelectsWorkloadEntries(s.Old) && SelectsWorkloadEntries(s.New) && s.Old.Selector == s.New.Selector &&
+			slices.Equal(s.Old.Ports, s.New.Ports) && s.Old.Resolution.IsByDNS() == s.New.Resolution.IsByDNS() {
 			continue
 		}
 		for e := range j.before.workloadEntriesIn(s.Either().Namespace) {
@@ -54,9 +62,10 @@ func (j *joiner) contributionsOf(e *model.WorkloadEntry) []*contribution {
 	return all
 }
 
-// entryServes is what a WorkloadEntry gives to a service, nil if that does not select it.
+// entryServes is what a WorkloadEntry gives to a service, nil if that does not select it, or does
+// not look its host name up.
 func entryServes(s *model.Service, e *model.WorkloadEntry, at *Snapshot) *contribution {
-	if !selectsEntries(s) || !s.Selector.Selects(e.Labels) {
+	if !SelectsWorkloadEntries(s) || !s.Selector.Selects(e.Labels) || e.IsNamed() && !s.Resolution.IsByDNS() {
 		return nil
 	}
 	c := &contribution{service: serviceIDOf(s), contributor: "workloadentry/" + e.Name}

@@ -55,6 +55,7 @@ func (c *Checker) Check(snap *state.Snapshot, d *state.Delta) {
 	c.checkContested(snap, d)
 	c.checkTargets(snap, d)
 	c.checkReceivers(snap, d)
+	c.checkNamedWorkloads(snap, d)
 }
 
 // winner is the first service that claims a host, nil if none does.

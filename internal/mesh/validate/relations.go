@@ -256,17 +256,22 @@ func checkDestination(
 	return problems
 }
 
-// checkLookedUp reports a wildcard without resolution where gateways lead to it: nothing there
-// looks names up, and no connection has an address that its caller picked for the wildcard.
+// checkLookedUp reports a wildcard without endpoints where gateways lead to it: nothing there looks
+// names up, and no connection has an address that its caller picked for the wildcard.
 func checkLookedUp(v *model.VirtualService, s *model.Service, path string) []source.Problem {
 	isGateway := func(g string) bool { return g != model.Mesh }
-	if s.Resolution != model.Passthrough || !s.Host.IsWildcard() || !slices.ContainsFunc(v.Gateways, isGateway) {
+	looksNoneUp := s.Resolution == model.Passthrough || s.Resolution == model.DynamicDNS
+	if !looksNoneUp || !s.Host.IsWildcard() || !slices.ContainsFunc(v.Gateways, isGateway) {
 		return nil
+	}
+	lacks := "has no resolution for this wildcard; gateways"
+	if s.Resolution == model.DynamicDNS {
+		lacks = "has resolution DYNAMIC_DNS, which is for sidecars; gateways"
 	}
 	return []source.Problem{{
 		Severity: source.Warning, Path: path + ".host", Value: string(s.Host),
 		Message: fmt.Sprintf(
-			"%s has no resolution for this wildcard; gateways answer requests with 503, and close connections", s.Key(),
+			"%s %s answer requests with 503, and close connections", s.Key(), lacks,
 		), Want: "for gateways, a host of its own for each name, with resolution DNS",
 	}}
 }

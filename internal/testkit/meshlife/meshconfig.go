@@ -41,6 +41,7 @@ func drawMesh(t *rapid.T) *model.MeshConfig {
 	m.RootNamespace = one(t, "root", "istio-system", "istio-system", "shop")
 	m.OwnHostsOnly, m.Sessions = rarely(t, 3, "own hosts only"), rapid.Bool().Draw(t, "sessions of the mesh")
 	m.Outbound.RegistryOnly = rapid.Bool().Draw(t, "registry only")
+	m.Outbound.DynamicDNS = !m.Outbound.RegistryOnly && rapid.Bool().Draw(t, "any name")
 	m.ProxyHTTPPort = one[uint16](t, "proxy port", 0, 15081)
 	m.ConnectTimeout = one(t, "connect timeout", 10*time.Second, time.Second)
 	m.DNSRefresh = one(t, "DNS refresh", time.Minute, 5*time.Second)

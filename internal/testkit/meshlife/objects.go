@@ -159,7 +159,7 @@ func drawEntry(t *rapid.T, m model.Meta) []model.Object {
 	s.Distribution, s.OwnMachine = drawDistribution(t), rarely(t, 5, "own machine")
 	s.SubjectAltNames = one(t, "names in certificates", nil, nil, []string{"spiffe://cluster.local/ns/other/sa/x"},
 		[]string{"a.test", "b.test"})
-	if (s.Resolution == model.EDS || s.Resolution == model.Passthrough) && rapid.Bool().Draw(t, "selects") {
+	if rapid.Bool().Draw(t, "selects") {
 		s.Selector = one(t, "selector", labelSets[1:]...)
 	} else if rapid.Bool().Draw(t, "listed") {
 		for _, p := range s.Ports {
@@ -174,9 +174,14 @@ func drawEntry(t *rapid.T, m model.Meta) []model.Object {
 		addresses[:1], // that a pod may have
 		[]string{"10.0.0.2", "10.1.0.0/16"},
 		[]string{"10.1.0.0/16", "10.2.0.0/16"})
+	among := hosts
+	if rarely(t, 4, "dynamic DNS") {
+		s.Resolution, s.Selector, s.Endpoints, s.Addresses = model.DynamicDNS, model.Labels{}, nil, nil
+		among = wildcards
+	}
 	mayHaveAddress := len(s.Addresses) == 0 && s.Resolution != model.Passthrough && !rarely(t, 4, "opted out")
 	var list []model.Object
-	for _, h := range rapid.SliceOfNDistinct(rapid.SampledFrom(hosts), 1, 2, rapid.ID).Draw(t, "hosts") {
+	for _, h := range rapid.SliceOfNDistinct(rapid.SampledFrom(among), 1, 2, rapid.ID).Draw(t, "hosts") {
 		each := s
 		each.Host = h
 		each.AutoAddress = mayHaveAddress && !h.IsWildcard()
@@ -252,13 +257,7 @@ func drawDestinationRule(t *rapid.T, m model.Meta) *model.DestinationRule {
 func drawSidecar(t *rapid.T, m model.Meta) *model.Sidecar {
 	s := &model.Sidecar{Meta: m, Selector: one(t, "selector", labelSets...)}
 	if !rarely(t, 4, "sees all") {
-		for range one(t, "listeners", 1, 1, 2) {
-			l := model.EgressListener{Hosts: drawScoped(t)}
-			if rarely(t, 3, "hides") {
-				l.Hidden = drawScoped(t)
-			}
-			s.Egress = append(s.Egress, l)
-		}
+		s.Egress = drawEgress(t)
 	}
 	if rapid.Bool().Draw(t, "policy") {
 		s.Outbound = &model.OutboundPolicy{RegistryOnly: rapid.Bool().Draw(t, "registry only")}
@@ -398,7 +397,8 @@ func drawWorkload(t *rapid.T, m model.Meta) *model.Workload {
 
 func drawWorkloadEntry(t *rapid.T, m model.Meta) *model.WorkloadEntry {
 	return &model.WorkloadEntry{
-		Meta: m, Labels: one(t, "labels", podLabels...), Address: one(t, "address", addresses...),
+		Meta: m, Labels: one(t, "labels", podLabels...),
+		Address: one(t, "address", slices.Concat(addresses, []string{"vm.test", "vm.test"})...),
 		Ports: model.PortNamesOf(one(t, "ports", nil, map[string]uint16{"p80": 8080},
 			map[string]uint16{"web": 8081, "p9080": 8081})),
 		Weight: one[uint32](t, "weight", 0, 2), Locality: drawLocality(t), Account: one(t, "account", accounts...),

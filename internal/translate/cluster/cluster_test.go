@@ -167,26 +167,58 @@ func isClosed(c *clusterv3.Cluster) bool {
 }
 
 func TestDNSClustersWithoutANameAreClosed(t *testing.T) {
-	for _, endpoints := range [][]model.Endpoint{nil, {{Address: "", Port: 80}}, {{Address: "a.test"}}} {
+	for _, endpoints := range [][]cluster.Lookup{nil, {{Address: "", Port: 80}}, {{Address: "a.test"}}} {
 		for _, resolution := range []model.Resolution{model.StrictDNS, model.LogicalDNS} {
 			require.True(t, isClosed(cluster.Outbound(cluster.OutboundInput{
 				Host:       "a.test",
 				Port:       80,
 				Resolution: resolution,
-				Endpoints:  model.NewInterner[model.Endpoint]().List(endpoints),
+				Endpoints:  grouped(endpoints...),
 			})))
 		}
 	}
 }
 
+// grouped are endpoints of one locality.
+func grouped(members ...cluster.Lookup) *model.List[cluster.LookupGroup] {
+	return model.NewInterner[cluster.LookupGroup]().List([]cluster.LookupGroup{{
+		Members: model.NewInterner[cluster.Lookup]().List(members),
+	}})
+}
+
 func TestLogicalDNSOfSeveralNamesIsStrict(t *testing.T) {
 	c := cluster.Outbound(cluster.OutboundInput{Host: "a.test", Port: 80, Resolution: model.LogicalDNS,
-		Endpoints: model.NewInterner[model.Endpoint]().List([]model.Endpoint{{Address: "a.test", Port: 80}, {
-			Address: "b.test",
-			Port:    80,
-		}})})
+		Endpoints: grouped(cluster.Lookup{Address: "a.test", Port: 80}, cluster.Lookup{Address: "b.test", Port: 80}),
+	})
 	require.Equal(t, clusterv3.Cluster_STRICT_DNS, c.GetType())
 	require.Len(t, c.GetLoadAssignment().GetEndpoints()[0].GetLbEndpoints(), 2)
+}
+
+// TestLookupsHaveTheirPlaceAndState: what callers see of an endpoint stands beside its address.
+func TestLookupsHaveTheirPlaceAndState(t *testing.T) {
+	c := cluster.Outbound(cluster.OutboundInput{
+		Host: "a.test", Port: 80, Resolution: model.StrictDNS, LocalityWeights: true, AutoTLS: true,
+		Endpoints: model.NewInterner[cluster.LookupGroup]().List([]cluster.LookupGroup{{
+			Locality: model.Locality{Region: "r"}, Priority: 1, Weight: 3,
+			Members: model.NewInterner[cluster.Lookup]().List([]cluster.Lookup{
+				{Address: "b.test", Port: 81, Weight: 2, Health: model.Unhealthy, Workload: "w", TLS: true},
+				{Address: "c.test", Port: 81, Health: model.Draining},
+			}),
+		}}),
+	})
+	require.NotNil(t, c.GetCommonLbConfig().GetLocalityWeightedLbConfig())
+	require.Equal(t, "tlsMode-istio", c.GetTransportSocketMatches()[0].GetName())
+	group := c.GetLoadAssignment().GetEndpoints()[0]
+	require.Equal(t, uint32(1), group.GetPriority())
+	require.Equal(t, uint32(3), group.GetLoadBalancingWeight().GetValue())
+	require.Equal(t, "r", group.GetLocality().GetRegion())
+	first, second := group.GetLbEndpoints()[0], group.GetLbEndpoints()[1]
+	require.Equal(t, corev3.HealthStatus_UNHEALTHY, first.GetHealthStatus())
+	require.Equal(t, corev3.HealthStatus_DRAINING, second.GetHealthStatus())
+	require.Nil(t, second.GetMetadata())
+	metadata := first.GetMetadata().GetFilterMetadata()
+	require.True(t, proto.Equal(pb.TakesMeshTLS(), metadata["envoy.transport_socket_match"]))
+	require.Equal(t, "w", metadata["istio"].GetFields()["workload"].GetStringValue())
 }
 
 func TestEndpointsThatDrainAreNeverCalledInPanic(t *testing.T) {
@@ -228,7 +260,7 @@ func TestEqualInputsHaveEqualBytes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		in := drawOutbound(rt)
 		again := in
-		again.Endpoints = model.NewInterner[model.Endpoint]().List(slices.Collect(in.Endpoints.All()))
+		again.Endpoints = model.NewInterner[cluster.LookupGroup]().List(slices.Collect(in.Endpoints.All()))
 		again.Policy, again.SubsetPolicy = pools.Canonical(in.Policy), pools.Canonical(in.SubsetPolicy)
 		again.Backend = pools.Canonical(in.Backend)
 		for range 3 {

@@ -1,14 +1,13 @@
 package cluster
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	caresv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/network/dns_resolver/cares/v3"
+	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
@@ -32,7 +31,7 @@ func (b *builder) dns(
 ) {
 	c := b.cluster
 	c.ClusterDiscoveryType = discovery(kind)
-	c.DnsLookupFamily = lookupFamily(in.Stack)
+	c.DnsLookupFamily = pb.LookupFamily(in.Stack)
 	c.DnsRefreshRate = pb.OptionalDuration(in.DNSRefresh) //nolint:staticcheck // see above
 	c.DnsJitter = pb.Duration(dnsJitter)                  //nolint:staticcheck // see above
 	c.RespectDnsTtl = true                                //nolint:staticcheck // see above
@@ -41,18 +40,6 @@ func (b *builder) dns(
 		TypedConfig: pb.Any(&caresv3.CaresDnsResolverConfig{UdpMaxQueries: wrapperspb.UInt32(dnsUDPQueries)}),
 	}
 	c.LoadAssignment = &endpointv3.ClusterLoadAssignment{ClusterName: c.GetName(), Endpoints: groups}
-}
-
-// lookupFamily is what names are looked up for, as in Istio. With both families Envoy tries the
-// addresses in turn.
-func lookupFamily(stack model.Stack) clusterv3.Cluster_DnsLookupFamily {
-	switch stack {
-	case model.IPv6Stack:
-		return clusterv3.Cluster_V6_ONLY
-	case model.DualStack:
-		return clusterv3.Cluster_ALL
-	}
-	return clusterv3.Cluster_V4_ONLY
 }
 
 // dnsKind is how names are looked up. Envoy refuses a logical cluster with several names; all
@@ -71,35 +58,54 @@ func hostItself(host model.Host, port uint16) []*endpointv3.LocalityLbEndpoints 
 	}}
 }
 
-// dnsEndpoints are the names to look up, by locality. One without an address or a port can be no
-// endpoint and is left out; the conversion has reported it.
-func dnsEndpoints(endpoints *model.List[model.Endpoint]) []*endpointv3.LocalityLbEndpoints {
-	byLocality := map[model.Locality][]*endpointv3.LbEndpoint{}
-	for e := range endpoints.All() {
-		if e.Address == "" || e.Port == 0 {
-			continue
+// lookupGroups are the endpoints to look up. One without an address or a port can be no endpoint
+// and is left out; the conversion has reported it.
+func lookupGroups(list *model.List[LookupGroup]) []*endpointv3.LocalityLbEndpoints {
+	var groups []*endpointv3.LocalityLbEndpoints
+	for g := range list.All() {
+		group := &endpointv3.LocalityLbEndpoints{
+			Priority: min(g.Priority, maxPriority), LoadBalancingWeight: pb.OptionalUint32(g.Weight),
 		}
-		byLocality[e.Locality] = append(byLocality[e.Locality], &endpointv3.LbEndpoint{
-			HostIdentifier:      address(e.Address, e.Port),
-			LoadBalancingWeight: pb.OptionalUint32(e.Weight),
-		})
-	}
-	groups := make([]*endpointv3.LocalityLbEndpoints, 0, len(byLocality))
-	for l, members := range byLocality {
-		group := &endpointv3.LocalityLbEndpoints{LbEndpoints: members}
-		if l != (model.Locality{}) {
+		if l := g.Locality; l != (model.Locality{}) {
 			group.Locality = &corev3.Locality{Region: l.Region, Zone: l.Zone, SubZone: l.Subzone}
 		}
-		groups = append(groups, group)
+		for e := range g.Members.All() {
+			if e.Address != "" && e.Port != 0 {
+				group.LbEndpoints = append(group.LbEndpoints, lookup(e))
+			}
+		}
+		if len(group.LbEndpoints) > 0 {
+			groups = append(groups, group)
+		}
 	}
-	slices.SortFunc(groups, func(a, b *endpointv3.LocalityLbEndpoints) int {
-		return cmp.Or(
-			cmp.Compare(a.GetLocality().GetRegion(), b.GetLocality().GetRegion()),
-			cmp.Compare(a.GetLocality().GetZone(), b.GetLocality().GetZone()),
-			cmp.Compare(a.GetLocality().GetSubZone(), b.GetLocality().GetSubZone()),
-		)
-	})
 	return groups
+}
+
+// maxPriority is Envoy's highest priority number.
+const maxPriority = 128
+
+func lookup(in Lookup) *endpointv3.LbEndpoint {
+	e := &endpointv3.LbEndpoint{
+		HostIdentifier:      address(in.Address, in.Port),
+		LoadBalancingWeight: pb.OptionalUint32(in.Weight),
+	}
+	switch in.Health {
+	case model.Draining, model.Ending:
+		e.HealthStatus = corev3.HealthStatus_DRAINING
+	case model.Unhealthy:
+		e.HealthStatus = corev3.HealthStatus_UNHEALTHY
+	}
+	fields := map[string]*structpb.Struct{}
+	if in.Workload != "" {
+		fields["istio"] = pb.Text("workload", in.Workload)
+	}
+	if in.TLS {
+		fields["envoy.transport_socket_match"] = pb.TakesMeshTLS()
+	}
+	if len(fields) > 0 {
+		e.Metadata = &corev3.Metadata{FilterMetadata: fields}
+	}
+	return e
 }
 
 func address(host string, port uint16) *endpointv3.LbEndpoint_Endpoint {

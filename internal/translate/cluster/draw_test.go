@@ -20,7 +20,7 @@ func drawOutbound(t *rapid.T) cluster.OutboundInput {
 			model.Auto, model.HTTP, model.HTTP2, model.GRPC, model.TCP, model.TLS,
 		}).Draw(t, "protocol"),
 		Resolution: rapid.SampledFrom([]model.Resolution{
-			model.EDS, model.Passthrough, model.StrictDNS, model.LogicalDNS,
+			model.EDS, model.Passthrough, model.StrictDNS, model.LogicalDNS, model.DynamicDNS,
 		}).Draw(t, "resolution"),
 
 		ForwardProxy: rapid.Bool().Draw(t, "forward proxy"),
@@ -40,8 +40,8 @@ func drawOutbound(t *rapid.T) cluster.OutboundInput {
 		Policy:       rapid.Ptr(rapid.Custom(drawPolicy), true).Draw(t, "policy"),
 		SubsetPolicy: rapid.Ptr(rapid.Custom(drawPolicy), true).Draw(t, "subset policy"),
 		Backend:      rapid.Ptr(rapid.Custom(drawPolicy), true).Draw(t, "backend policy"),
-		Endpoints: model.NewInterner[model.Endpoint]().List(
-			rapid.SliceOfN(rapid.Custom(drawEndpoint), 0, 4).Draw(t, "endpoints"),
+		Endpoints: model.NewInterner[cluster.LookupGroup]().List(
+			rapid.SliceOfN(rapid.Custom(drawLookups), 0, 3).Draw(t, "endpoints"),
 		),
 		StatName:       rapid.SampledFrom([]string{"", "reviews.default"}).Draw(t, "stat name"),
 		Defaults:       rapid.Ptr(rapid.Custom(drawDefaults), true).Draw(t, "defaults"),
@@ -58,14 +58,27 @@ func drawDefaults(t *rapid.T) model.ClusterDefaults {
 	}
 }
 
-func drawEndpoint(t *rapid.T) model.Endpoint {
-	return model.Endpoint{
-		Address: rapid.SampledFrom([]string{"a.example.com", "b.example.com", "10.0.0.1", ""}).Draw(t, "address"),
-		Port:    rapid.Uint16Range(0, 3).Draw(t, "port"),
-		Weight:  rapid.Uint32Range(0, 3).Draw(t, "weight"),
+func drawLookups(t *rapid.T) cluster.LookupGroup {
+	return cluster.LookupGroup{
 		Locality: rapid.SampledFrom([]model.Locality{
 			{}, {Region: "a"}, {Region: "a", Zone: "b"}, {Region: "b"},
 		}).Draw(t, "locality"),
+		Priority: rapid.SampledFrom([]uint32{0, 0, 1, 1000}).Draw(t, "priority"),
+		Weight:   rapid.Uint32Range(0, 3).Draw(t, "weight"),
+		Members: model.NewInterner[cluster.Lookup]().List(
+			rapid.SliceOfN(rapid.Custom(drawLookup), 0, 3).Draw(t, "members"),
+		),
+	}
+}
+
+func drawLookup(t *rapid.T) cluster.Lookup {
+	return cluster.Lookup{
+		Address:  rapid.SampledFrom([]string{"a.example.com", "b.example.com", "10.0.0.1", ""}).Draw(t, "address"),
+		Port:     rapid.Uint16Range(0, 3).Draw(t, "port"),
+		Weight:   rapid.Uint32Range(0, 3).Draw(t, "weight"),
+		Health:   rapid.SampledFrom([]model.Health{model.Healthy, model.Unhealthy, model.Draining}).Draw(t, "health"),
+		Workload: rapid.SampledFrom([]string{"", "w"}).Draw(t, "workload"),
+		TLS:      rapid.Bool().Draw(t, "TLS"),
 	}
 }
 

@@ -60,6 +60,7 @@ type header struct {
 	}
 	Passthrough *struct {
 		Inbound, ForwardProxy bool
+		DynamicDNS            bool
 		Defaults              *model.ClusterDefaults
 		KeepsCase             bool
 		ConnectTimeout        metav1.Duration
@@ -93,6 +94,7 @@ func TestGolden(t *testing.T) {
 			return cluster.Passthrough(cluster.PassthroughInput{
 				Inbound:        h.Passthrough.Inbound,
 				ForwardProxy:   h.Passthrough.ForwardProxy,
+				DynamicDNS:     h.Passthrough.DynamicDNS,
 				Defaults:       h.Passthrough.Defaults,
 				KeepsCase:      h.Passthrough.KeepsCase,
 				ConnectTimeout: h.Passthrough.ConnectTimeout.Duration,
@@ -156,14 +158,8 @@ func (h *header) outbound(t *testing.T, manifests string) cluster.OutboundInput 
 	if service.Kind == kinds.ServiceEntry {
 		in.Service = service.Namespace + "/" + string(service.Host)
 	}
-	if service.Resolution == model.StrictDNS || service.Resolution == model.LogicalDNS {
-		var endpoints []model.Endpoint
-		for _, e := range service.Endpoints {
-			if e.PortName == port.Name {
-				endpoints = append(endpoints, e)
-			}
-		}
-		in.Endpoints = model.NewInterner[model.Endpoint]().List(endpoints)
+	if service.Resolution.IsByDNS() {
+		in.Endpoints = lookupsOf(service.Endpoints, port.Name)
 	}
 	if rule != nil {
 		require.True(t, rule.Host.Covers(service.Host), "the rule is for %s", rule.Host)
@@ -172,6 +168,28 @@ func (h *header) outbound(t *testing.T, manifests string) cluster.OutboundInput 
 		in.SubsetPolicy = subset.Policy
 	}
 	return in
+}
+
+// lookupsOf are the endpoints of a port by locality, as callers without a preference see them.
+func lookupsOf(endpoints []model.Endpoint, port string) *model.List[cluster.LookupGroup] {
+	byLocality := map[model.Locality][]cluster.Lookup{}
+	for _, e := range endpoints {
+		if e.PortName == port {
+			byLocality[e.Locality] = append(byLocality[e.Locality], cluster.Lookup{
+				Address: e.Address, Port: e.Port, Weight: e.Weight,
+			})
+		}
+	}
+	var groups []cluster.LookupGroup
+	for at, members := range byLocality {
+		groups = append(groups, cluster.LookupGroup{
+			Locality: at, Members: model.NewInterner[cluster.Lookup]().List(members),
+		})
+	}
+	slices.SortFunc(groups, func(a, b cluster.LookupGroup) int {
+		return cmp.Compare(a.Locality.String(), b.Locality.String())
+	})
+	return model.NewInterner[cluster.LookupGroup]().List(groups)
 }
 
 func (h *header) read(t *testing.T, manifests string) (

@@ -9,10 +9,12 @@ import (
 // OutboundInput is all that one outbound cluster depends on. It is comparable: it is the memo's
 // key.
 type OutboundInput struct {
-	Host       model.Host
-	Port       uint16
-	Subset     string
-	Protocol   model.Protocol
+	Host     model.Host
+	Port     uint16
+	Subset   string
+	Protocol model.Protocol
+	// Resolution may be DynamicDNS for listeners with the filters that look names up
+	// (listener.TCPInput.DynamicDNS, listener.Chain.DynamicDNS).
 	Resolution model.Resolution
 	// ForwardProxy is for Passthrough on proxies that know no original destination: gateways, and
 	// sidecars that intercept nothing. The host is looked up instead; of a wildcard, the host that
@@ -41,21 +43,21 @@ type OutboundInput struct {
 	// Secured tells that the credential is there which the policy in force names; false if it names
 	// none.
 	Secured bool
-	// Endpoints are those of StrictDNS and LogicalDNS clusters, of this port and subset; nil for
-	// others.
-	Endpoints *model.List[model.Endpoint]
+	// Endpoints are those of StrictDNS and LogicalDNS clusters, of this port and subset, as callers
+	// at one place see them; nil for others.
+	Endpoints *model.List[LookupGroup]
 	// Stack says by which families names are looked up; it is for clusters that do that.
 	Stack model.Stack
-	// LocalityWeights tells that the localities of pushed endpoints have weights, by which calls
-	// are shared out.
+	// LocalityWeights tells that the localities of endpoints have weights, by which calls are
+	// shared out.
 	LocalityWeights bool
-	// Zones is for pushed endpoints too, in place of weights.
+	// Zones is in place of weights.
 	Zones Zones
 	// Sessions tells that clients of the service stay with an endpoint, also while it drains.
 	Sessions bool
 	// AutoTLS is mutual TLS of the mesh to those endpoints that take it, where no policy says what
-	// to do. The metadata of pushed endpoints tells which do (endpoint.Input.TLS). A cluster that
-	// connects to the address which the caller picked calls all in TLS (ConnectsAsCalled).
+	// to do. The metadata of endpoints tells which do (endpoint.Input.TLS, Lookup.TLS). A cluster
+	// that connects to the address which the caller picked calls all in TLS (ConnectsAsCalled).
 	AutoTLS bool
 	// Names are those of which a server's certificate must have one, where calls are in TLS and the
 	// policy in force demands none itself: of TLS of the mesh, the identities of those who serve.
@@ -81,6 +83,32 @@ type OutboundInput struct {
 	DNSRefresh time.Duration
 	// KeepsCase writes the names of headers in HTTP/1 as they came.
 	KeepsCase bool
+}
+
+// LookupGroup is endpoints of a locality that proxies look up, of one priority.
+type LookupGroup struct {
+	Locality model.Locality
+	Priority uint32 // 0 is the highest
+	Weight   uint32 // 0: unset
+	Members  *model.List[Lookup]
+}
+
+// Lookup is an endpoint whose address is looked up.
+type Lookup struct {
+	Address  string // a name or an IP literal
+	Port     uint16
+	Weight   uint32 // 0 means 1
+	Health   model.Health
+	Workload string // as in endpoint.Input
+	TLS      bool   // the workload takes mesh mTLS
+}
+
+// Name returns the name of the cluster.
+func (in *OutboundInput) Name() string {
+	if in.Forwarded {
+		return ServerName(in.Port, in.Subset, in.Host)
+	}
+	return Name(in.Port, in.Subset, in.Host)
 }
 
 // Zones says how proxies share calls among the zones of their region, if they know what there is of
@@ -125,9 +153,12 @@ type PassthroughInput struct {
 	// ForwardProxy is for proxies without interception, where no connection has an original
 	// destination: the requested host is looked up instead. It goes with
 	// listener.HTTPInput.ProxyUnknown.
-	ForwardProxy   bool
+	ForwardProxy bool
+	// DynamicDNS is for requests whose host is looked up where the mesh does not know it,
+	// "AllowAnyDynamicDNSCluster". It goes with route.FallbackInput.DynamicDNS.
+	DynamicDNS     bool
 	Defaults       *model.ClusterDefaults
 	ConnectTimeout time.Duration
 	KeepsCase      bool        // of the names of headers in HTTP/1
-	Stack          model.Stack // of the workload, for Inbound
+	Stack          model.Stack // of the workload, for Inbound and DynamicDNS
 }

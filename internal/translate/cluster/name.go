@@ -10,6 +10,7 @@ import (
 // Names of the clusters that belong to no service.
 const (
 	PassthroughName        = "PassthroughCluster"
+	AnyNameName            = "AllowAnyDynamicDNSCluster" // Istio's
 	InboundPassthroughName = "InboundPassthroughCluster"
 	BlackHoleName          = "BlackHoleCluster"
 )

@@ -21,11 +21,10 @@ func Outbound(in OutboundInput) *clusterv3.Cluster {
 	if in.Presents != "" {
 		policy.TLS = presenting(policy.TLS, in.Presents)
 	}
-	name := Name(in.Port, in.Subset, in.Host)
 	if in.Forwarded {
-		name, policy.TLS = ServerName(in.Port, in.Subset, in.Host), nil
+		policy.TLS = nil
 	}
-	b := newBuilder(name, in.ConnectTimeout)
+	b := newBuilder(in.Name(), in.ConnectTimeout)
 	b.limits, b.exchange, b.defaults = in.TLS, in.Exchange, in.Defaults
 	b.statName(in.StatName)
 	b.cluster.Metadata = metadata(in)
@@ -77,8 +76,11 @@ func (in *OutboundInput) spoken() model.Protocol {
 // ConnectsAsCalled reports whether the cluster connects to the address that the caller picked,
 // under the load balancing in force.
 func (in *OutboundInput) ConnectsAsCalled(lb *model.LoadBalancer) bool {
-	if in.Resolution == model.Passthrough {
+	switch in.Resolution {
+	case model.Passthrough:
 		return !in.ForwardProxy
+	case model.DynamicDNS: // the name decides
+		return false
 	}
 	return lb != nil && lb.Kind == model.PassthroughLB
 }
@@ -87,20 +89,25 @@ func (in *OutboundInput) ConnectsAsCalled(lb *model.LoadBalancer) bool {
 // there can be none.
 func (b *builder) discover(in OutboundInput, lb *model.LoadBalancer) bool {
 	switch {
+	case in.Resolution == model.DynamicDNS:
+		b.forwardProxy(pb.DynamicDNSCache(in.Stack))
+		return true
 	case in.Resolution == model.Passthrough && in.ForwardProxy && in.Host.IsWildcard():
-		b.forwardProxy()
+		b.forwardProxy(pb.ForwardProxyCache())
 		return true
 	case in.Resolution == model.Passthrough && in.ForwardProxy:
 		b.dns(clusterv3.Cluster_LOGICAL_DNS, in, hostItself(in.Host, in.Port))
 	case in.ConnectsAsCalled(lb):
 		b.originalDestination()
 		return true
-	case in.Resolution == model.StrictDNS || in.Resolution == model.LogicalDNS:
-		groups := dnsEndpoints(in.Endpoints)
+	case in.Resolution.IsByDNS():
+		groups := lookupGroups(in.Endpoints)
 		if len(groups) == 0 {
 			return false
 		}
 		b.dns(dnsKind(in.Resolution, groups), in, groups)
+		b.weigh(in.LocalityWeights)
+		b.zones(in.Zones)
 	default:
 		b.eds()
 		b.weigh(in.LocalityWeights)

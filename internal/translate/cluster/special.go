@@ -9,6 +9,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	dfpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dynamic_forward_proxy/v3"
+	commondfpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/dynamic_forward_proxy/v3"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
@@ -69,8 +70,9 @@ func (b *builder) fromInside(stack model.Stack) {
 	}
 }
 
-// Passthrough is the cluster for destinations that the mesh does not know, "PassthroughCluster" or
-// for the workload's own ports "InboundPassthroughCluster".
+// Passthrough is the cluster for destinations that the mesh does not know, "PassthroughCluster",
+// for names that are looked up "AllowAnyDynamicDNSCluster", or for the workload's own ports
+// "InboundPassthroughCluster".
 func Passthrough(in PassthroughInput) *clusterv3.Cluster {
 	if in.Inbound {
 		b := newBuilder(InboundPassthroughName, in.ConnectTimeout)
@@ -84,16 +86,23 @@ func Passthrough(in PassthroughInput) *clusterv3.Cluster {
 		b.originalDestination()
 		return b.build()
 	}
-	b := newBuilder(PassthroughName, in.ConnectTimeout)
+	name := PassthroughName
+	if in.DynamicDNS {
+		name = AnyNameName
+	}
+	b := newBuilder(name, in.ConnectTimeout)
 	b.defaults = in.Defaults
 	b.followClient()
 	b.keepCase(in.KeepsCase)
 	pool := unknownPool(in.Defaults.PoolOf(nil))
 	b.ping(pool)
 	b.pool(pool)
-	if in.ForwardProxy {
-		b.forwardProxy()
-	} else {
+	switch {
+	case in.DynamicDNS:
+		b.forwardProxy(pb.DynamicDNSCache(in.Stack))
+	case in.ForwardProxy:
+		b.forwardProxy(pb.ForwardProxyCache())
+	default:
 		b.originalDestination()
 	}
 	return b.build()
@@ -114,14 +123,14 @@ func unknownPool(mesh *model.ConnectionPool) *model.ConnectionPool {
 // BlackHole is the cluster without endpoints, "BlackHoleCluster": what is sent there is refused.
 func BlackHole() *clusterv3.Cluster { return newBuilder(BlackHoleName, 0).closed() }
 
-// forwardProxy makes a cluster that connects to whatever host a request names, as the HTTP filter
-// of the same DNS cache has looked it up.
-func (b *builder) forwardProxy() {
+// forwardProxy makes a cluster that connects to whatever host a request or a connection names, as
+// the filter of the same DNS cache has looked it up.
+func (b *builder) forwardProxy(cache *commondfpv3.DnsCacheConfig) {
 	b.cluster.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
 	b.cluster.ClusterDiscoveryType = &clusterv3.Cluster_ClusterType{ClusterType: &clusterv3.Cluster_CustomClusterType{
 		Name: "envoy.clusters.dynamic_forward_proxy",
 		TypedConfig: pb.Any(&dfpv3.ClusterConfig{
-			ClusterImplementationSpecifier: &dfpv3.ClusterConfig_DnsCacheConfig{DnsCacheConfig: pb.ForwardProxyCache()},
+			ClusterImplementationSpecifier: &dfpv3.ClusterConfig_DnsCacheConfig{DnsCacheConfig: cache},
 			// Envoy wants the certificate's name checked by its own rules wherever there is TLS;
 			// here it is the rule of the DestinationRule that says how, and mostly there is no TLS
 			// at all.

@@ -1,8 +1,6 @@
 package listener
 
 import (
-	"strings"
-
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -70,10 +68,7 @@ func (in *GatewayInput) addresses(common builder) (*corev3.Address, []*listenerv
 	if in.Bind == "" {
 		return wildcardAddresses(common.Stack.GatewayWildcards(), in.Port)
 	}
-	if socket, unix := strings.CutPrefix(in.Bind, "unix://"); unix {
-		return &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: socket}}}, nil
-	}
-	return pb.Address(in.Bind, in.Port), nil
+	return addressOf(in.Bind, in.Port), nil
 }
 
 // meshProtocols returns the ALPN protocols by which proxies of Istio say that a connection is in

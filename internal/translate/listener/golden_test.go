@@ -118,6 +118,7 @@ type goldenTCP struct {
 	BindToPort bool
 	RouteTable string
 	GRPCWeb    bool
+	DynamicDNS bool
 	Chains     []goldenChain
 }
 
@@ -129,6 +130,7 @@ type goldenChain struct {
 	Closed, HashSource       bool
 	OfMesh, Bytes            bool
 	ForwardPort              uint16
+	DynamicDNS               bool
 	Tunnel                   listener.Tunnel
 	IdleTimeout, MaxDuration metav1.Duration
 }
@@ -274,6 +276,7 @@ func (c *goldenChain) chain() listener.Chain {
 		Bytes:       c.Bytes,
 		HashSource:  c.HashSource,
 		ForwardPort: c.ForwardPort,
+		DynamicDNS:  c.DynamicDNS,
 		Tunnel:      c.Tunnel,
 		Targets:     model.NewInterner[listener.WeightedTarget]().List(c.Targets),
 		StatName:    c.StatName,
@@ -294,6 +297,7 @@ func (in *goldenTCP) input(common *listener.Common) listener.TCPInput {
 		BindToPort: in.BindToPort,
 		RouteTable: in.RouteTable,
 		GRPCWeb:    in.GRPCWeb,
+		DynamicDNS: in.DynamicDNS,
 		Common:     common,
 		Chains:     model.NewInterner[listener.Chain]().List(chains),
 	}

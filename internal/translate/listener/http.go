@@ -31,11 +31,11 @@ const gatewayHandshake = 15 * time.Second
 // all others. A client's TLS goes through a listener of its own, by SNI.
 func HTTP(in HTTPInput) *listenerv3.Listener {
 	common := in.Common.orZero()
+	common.dynamicDNS = in.DynamicDNS
 	manager := common.outbound(in.Name, in.RouteTable)
 	manager.HttpFilters = common.hearPeer(common.httpFilters(in.ProxyUnknown))
-	return &listenerv3.Listener{
+	l := &listenerv3.Listener{
 		Name:                             in.Name,
-		Address:                          pb.Address(in.Bind, in.Port),
 		BindToPort:                       bound(in.BindToPort),
 		TrafficDirection:                 corev3.TrafficDirection_OUTBOUND,
 		FilterChains:                     []*listenerv3.FilterChain{httpChain(manager)},
@@ -43,6 +43,8 @@ func HTTP(in HTTPInput) *listenerv3.Listener {
 		ContinueOnListenerFiltersTimeout: true,
 		AccessLog:                        common.unmatchedLog(),
 	}
+	l.Address, l.AdditionalAddresses = common.outboundAddresses(in.Bind, in.Port)
+	return l
 }
 
 // outbound is the connection manager of a workload's own requests.
@@ -115,6 +117,13 @@ func (c builder) httpFilters(forwardProxy bool) []*hcmv3.HttpFilter {
 		filters = append(filters, httpFilter("envoy.filters.http.dynamic_forward_proxy", &dfpv3.FilterConfig{
 			ImplementationSpecifier: &dfpv3.FilterConfig_DnsCacheConfig{DnsCacheConfig: pb.ForwardProxyCache()},
 		}))
+	}
+	if c.dynamicDNS {
+		filter := httpFilter(pb.DynamicDNSFilter, &dfpv3.FilterConfig{
+			ImplementationSpecifier: &dfpv3.FilterConfig_DnsCacheConfig{DnsCacheConfig: pb.DynamicDNSCache(c.Stack)},
+		})
+		filter.Disabled = true
+		filters = append(filters, filter)
 	}
 	return append(c.countRequests(c.countMessages(filters)), c.router())
 }

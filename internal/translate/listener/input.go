@@ -63,15 +63,19 @@ type builder struct {
 	ofGateway bool
 	// grpcWeb is what the listener does with gRPC-Web.
 	grpcWeb grpcWeb
+	// dynamicDNS says that the listener looks hosts of requests up for virtual hosts that want it.
+	dynamicDNS bool
 	// exchange says that the TLS under way may be asked for the exchange of Istio's build.
 	exchange bool
 }
 
 // HTTPInput is an outbound HTTP listener: the HTTP proxy port ("127.0.0.1_<port>", route table
-// "http_proxy"), or a service port ("0.0.0.0_<port>", route table "<port>").
+// "http_proxy"), or one of a Sidecar ("<address>_<port>", route table "<port>").
 type HTTPInput struct {
-	Name       string
-	Bind       string // an IP or a placeholder as model.OwnOutbound
+	Name string
+	// Bind is an IP, a placeholder as model.OwnOutbound, or model.UnixPrefix and a path; empty for
+	// any address.
+	Bind       string
 	Port       uint16
 	BindToPort bool
 	RouteTable string
@@ -79,7 +83,9 @@ type HTTPInput struct {
 	// whatever a request names: cluster.PassthroughInput.ForwardProxy and
 	// cluster.OutboundInput.ForwardProxy. Without such a cluster it does nothing.
 	ProxyUnknown bool
-	Common       *Common
+	// DynamicDNS is that of a TCPInput.
+	DynamicDNS bool
+	Common     *Common
 }
 
 // TCPInput is an outbound listener of a port whose bytes are not HTTP, or not all of them.
@@ -94,7 +100,10 @@ type TCPInput struct {
 	RouteTable string
 	// GRPCWeb says that virtual hosts of RouteTable turn gRPC-Web on.
 	GRPCWeb bool
-	Common  *Common
+	// DynamicDNS says that virtual hosts of RouteTable look hosts up
+	// (route.VirtualHostInput.DynamicDNS).
+	DynamicDNS bool
+	Common     *Common
 }
 
 // Chain is one filter chain of a TCP listener. A chain without SNI and Prefixes takes what no other
@@ -116,6 +125,8 @@ type Chain struct {
 	// whatever host it is given (cluster.OutboundInput.ForwardProxy of a wildcard,
 	// cluster.PassthroughInput.ForwardProxy), at this port.
 	ForwardPort uint16
+	// DynamicDNS, with ForwardPort, looks names up for a target of resolution DYNAMIC_DNS.
+	DynamicDNS bool
 	// OfMesh takes connections alone that are in mutual TLS of the mesh, as they say themselves
 	// (ALPN); it goes with SNI.
 	OfMesh bool

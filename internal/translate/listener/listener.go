@@ -1,11 +1,14 @@
 package listener
 
 import (
+	"strings"
+
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 	"github.com/lateen-mesh/lateen/internal/xds/proxystats"
 )
@@ -22,6 +25,22 @@ func wildcardAddresses(binds []string, port uint16) (first *corev3.Address, more
 		more = append(more, &listenerv3.AdditionalAddress{Address: pb.Address(bind, port)})
 	}
 	return pb.Address(binds[0], port), more
+}
+
+// outboundAddresses are those of a listener for the workload's calls: bind, or with "" any address.
+func (c builder) outboundAddresses(bind string, port uint16) (*corev3.Address, []*listenerv3.AdditionalAddress) {
+	if bind == "" {
+		return wildcardAddresses(c.Stack.Wildcards(), port)
+	}
+	return addressOf(bind, port), nil
+}
+
+// addressOf returns the address of a port at an IP, or a Unix socket.
+func addressOf(bind string, port uint16) *corev3.Address {
+	if socket, unix := strings.CutPrefix(bind, model.UnixPrefix); unix {
+		return &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: socket}}}
+	}
+	return pb.Address(bind, port)
 }
 
 // bound returns nil for a listener that has its port, and false for one that only gets redirected

@@ -30,16 +30,13 @@ func TCP(in TCPInput) *listenerv3.Listener {
 	common := in.Common.orZero()
 	l := &listenerv3.Listener{
 		Name:                             in.Name,
-		Address:                          pb.Address(in.Bind, in.Port),
 		BindToPort:                       bound(in.BindToPort),
 		TrafficDirection:                 corev3.TrafficDirection_OUTBOUND,
 		ListenerFiltersTimeout:           pb.Duration(0),
 		ContinueOnListenerFiltersTimeout: true,
 		AccessLog:                        common.unmatchedLog(),
 	}
-	if in.Bind == "" {
-		l.Address, l.AdditionalAddresses = wildcardAddresses(common.Stack.Wildcards(), in.Port)
-	}
+	l.Address, l.AdditionalAddresses = common.outboundAddresses(in.Bind, in.Port)
 	if in.RouteTable != "" {
 		l.FilterChains = append(l.FilterChains, in.http(common))
 		l.ListenerFilters = append(l.ListenerFilters, httpInspector())
@@ -73,7 +70,7 @@ func TCP(in TCPInput) *listenerv3.Listener {
 // http is the chain of requests in plaintext. Those within TLS look like HTTP too where a client
 // offers that (ALPN), so the chain is for bytes that are not TLS.
 func (in *TCPInput) http(common builder) *listenerv3.FilterChain {
-	common.grpcWeb = byRoute(in.GRPCWeb)
+	common.grpcWeb, common.dynamicDNS = byRoute(in.GRPCWeb), in.DynamicDNS
 	chain := httpChain(common.outbound(in.Name, in.RouteTable))
 	chain.FilterChainMatch = &listenerv3.FilterChainMatch{
 		TransportProtocol:    "raw_buffer",
@@ -100,11 +97,15 @@ func (c *Chain) filters(listener string, common builder) []*listenerv3.Filter {
 		says := networkFilter("envoy.filters.network.set_filter_state", common.bytesALPN())
 		return common.connectionFilters(says, proxy)
 	}
-	if c.ForwardPort == 0 {
+	if c.ForwardPort == 0 || c.Closed {
 		return common.connectionFilters(proxy)
 	}
+	cache := pb.ForwardProxyCache()
+	if c.DynamicDNS {
+		cache = pb.DynamicDNSCache(common.Stack)
+	}
 	lookup := &snidfpv3.FilterConfig{
-		DnsCacheConfig: pb.ForwardProxyCache(),
+		DnsCacheConfig: cache,
 		PortSpecifier:  &snidfpv3.FilterConfig_PortValue{PortValue: uint32(c.ForwardPort)},
 	}
 	return common.connectionFilters(networkFilter("envoy.filters.network.sni_dynamic_forward_proxy", lookup), proxy)

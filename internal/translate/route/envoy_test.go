@@ -45,6 +45,7 @@ func TestEnvoyTakesTheGoldens(t *testing.T) {
 	}
 	hosts = append(
 		hosts, route.Fallback(route.FallbackInput{To: "PassthroughCluster"}), route.Fallback(route.FallbackInput{}),
+		route.Fallback(route.FallbackInput{To: "AllowAnyDynamicDNSCluster", DynamicDNS: true}),
 	)
 	table := route.Table(route.TableInput{Name: "goldens", AnyPort: true})
 	for i, vh := range hosts { // the assembly's part; domains are unique within a table

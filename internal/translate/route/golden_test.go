@@ -67,6 +67,7 @@ type caseHeader struct {
 	// Misdirected is for hosts of other servers.
 	Misdirected bool `yaml:"misdirected"`
 	GRPCWeb     bool `yaml:"grpcWeb"`
+	DynamicDNS  bool `yaml:"dynamicDNS"`
 	NoAttempts  bool `yaml:"noAttempts"`    // requests do not say how often they were tried
 	Forwarded   bool `yaml:"forwardedHost"` // requests say the host before a rewrite
 	Facts       []struct {
@@ -136,7 +137,7 @@ func (h caseHeader) input(services []*model.VirtualService) route.VirtualHostInp
 	in := route.VirtualHostInput{
 		Port: h.Port, RequireTLS: h.RequireTLS, SecurePort: h.SecurePort, Retries: model.DefaultRetries(),
 		NoAttemptCount: h.NoAttempts, ForwardedHost: h.Forwarded, Misdirected: h.Misdirected,
-		Strangers: h.Strangers, GRPCWeb: h.GRPCWeb,
+		Strangers: h.Strangers, GRPCWeb: h.GRPCWeb, DynamicDNS: h.DynamicDNS,
 	}
 	if len(h.Domains) == 0 {
 		h.Domains = []string{h.Host}

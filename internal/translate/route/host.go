@@ -2,8 +2,10 @@ package route
 
 import (
 	"net/http"
+	"strconv"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -16,10 +18,12 @@ import (
 const (
 	defaultRoute     = "default"
 	allowAnyRoute    = "allow_any"
+	anyNameRoute     = "allow_any_dynamic_dns"
 	blockAllRoute    = "block_all"
 	closedRoute      = "closed"
 	misdirectedRoute = "misdirected"
 	secureRoute      = "https_redirect"
+	otherPortRoute   = "other_port"
 )
 
 // maxDirectResponseBody is Istio's limit in bytes; Envoy's own is 4 KiB.
@@ -32,8 +36,9 @@ func VirtualHost(in VirtualHostInput) *routev3.VirtualHost {
 		Routes:                     translator{in}.routes(),
 		IncludeRequestAttemptCount: !in.NoAttemptCount,
 	}
-	if in.GRPCWeb {
-		out.TypedPerFilterConfig = map[string]*anypb.Any{pb.GRPCWebFilter: pb.Any(turnedOn())}
+	out.TypedPerFilterConfig = hostFilters(in.GRPCWeb, in.DynamicDNS)
+	if in.DynamicDNS {
+		out.Routes = append([]*routev3.Route{otherPorts(in.Port)}, out.Routes...)
 	}
 	if in.Misdirected {
 		action := directAction(&model.DirectResponse{Status: http.StatusMisdirectedRequest})
@@ -43,6 +48,41 @@ func VirtualHost(in VirtualHostInput) *routev3.VirtualHost {
 		out.Routes = append(secureRedirects(in), out.Routes...)
 	}
 	return out
+}
+
+// hostFilters turns on the filters that a virtual host needs; nil if it needs none.
+func hostFilters(grpcWeb, dynamicDNS bool) map[string]*anypb.Any {
+	var filters map[string]*anypb.Any
+	for name, needed := range map[string]bool{pb.GRPCWebFilter: grpcWeb, pb.DynamicDNSFilter: dynamicDNS} {
+		if needed && filters == nil {
+			filters = map[string]*anypb.Any{}
+		}
+		if needed {
+			filters[name] = pb.Any(turnedOn())
+		}
+	}
+	return filters
+}
+
+// otherPorts refuses requests whose Host header names another port than one. Without a port it is
+// that of HTTP, to which the proxy would connect.
+func otherPorts(port uint16) *routev3.Route {
+	hosts := "[^:]+:" + strconv.Itoa(int(port))
+	if port == httpPort {
+		hosts = "[^:]+(:80)?"
+	}
+	match := matchAll()
+	match.Headers = []*routev3.HeaderMatcher{{
+		Name: authorityHeader,
+		HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: &matcherv3.StringMatcher{
+			MatchPattern: &matcherv3.StringMatcher_SafeRegex{SafeRegex: regex(hosts)},
+		}},
+		InvertMatch: true,
+	}}
+	action := directAction(&model.DirectResponse{
+		Status: http.StatusNotFound, Body: []byte("The Host header names another port than the one that was called\n"),
+	})
+	return &routev3.Route{Name: otherPortRoute, Match: match, Action: action}
 }
 
 // turnedOn turns a filter on that the listener has turned off: Envoy takes a configuration that is
@@ -58,12 +98,16 @@ func Fallback(in FallbackInput) *routev3.VirtualHost {
 		r.Action = &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: 502}}
 	} else {
 		r.Name = allowAnyRoute
+		if in.DynamicDNS {
+			r.Name = anyNameRoute
+		}
 		action := &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: in.To}}
 		setTimeout(action, 0)
 		r.Action = &routev3.Route_Route{Route: action}
 	}
 	return &routev3.VirtualHost{
 		Domains: []string{"*"}, Routes: []*routev3.Route{r}, IncludeRequestAttemptCount: !in.NoAttemptCount,
+		TypedPerFilterConfig: hostFilters(false, in.DynamicDNS),
 	}
 }
 

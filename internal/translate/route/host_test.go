@@ -9,6 +9,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/translate/pb"
 	"github.com/lateen-mesh/lateen/internal/translate/route"
 )
 
@@ -139,6 +140,10 @@ func TestFallbackBlocksOrPassesUnknownHosts(t *testing.T) {
 	require.Equal(t, []string{"*"}, allowed.GetDomains())
 	require.Equal(t, "PassthroughCluster", allowed.GetRoutes()[0].GetRoute().GetCluster())
 	require.NotNil(t, allowed.GetRoutes()[0].GetRoute().GetTimeout(), "Envoy's default of 15 s must not apply")
+	require.Empty(t, allowed.GetTypedPerFilterConfig())
+	looked := route.Fallback(route.FallbackInput{To: "AllowAnyDynamicDNSCluster", DynamicDNS: true})
+	require.Equal(t, "allow_any_dynamic_dns", looked.GetRoutes()[0].GetName())
+	require.Contains(t, looked.GetTypedPerFilterConfig(), pb.DynamicDNSFilter)
 }
 
 func TestTableIsNotValidatedAgainstClusters(t *testing.T) {

@@ -29,6 +29,10 @@ type VirtualHostInput struct {
 	NoAttemptCount, ForwardedHost bool
 	// GRPCWeb translates gRPC-Web to gRPC and back; the listener has the filter.
 	GRPCWeb bool
+	// DynamicDNS looks hosts of requests up, for destinations of resolution DYNAMIC_DNS; the
+	// listener has the filter. A Host header with another port than Port is refused, since the
+	// proxy would connect to that port.
+	DynamicDNS bool
 	// RequireTLS answers all requests with a redirect to https (a Gateway server's httpsRedirect).
 	RequireTLS bool
 	// SecurePort is where the Gateway has HTTPS for the host; 0 for the default port of https.
@@ -77,6 +81,7 @@ type DestinationFact struct {
 type FallbackInput struct {
 	To             string // the cluster that it goes to; empty if it is refused
 	NoAttemptCount bool
+	DynamicDNS     bool // looks hosts up, as in VirtualHostInput, at whatever port they name
 }
 
 // TableInput is a RouteConfiguration without its virtual hosts.

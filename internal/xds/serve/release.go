@@ -44,6 +44,16 @@ var oldestWithVHDSAndLEDS = Release{Major: 1, Minor: 38}
 // resource, a list (envoy.filters.http.filter_chain), which older ones do not know.
 var oldestWithFilterLists = Release{Major: 1, Minor: 40}
 
+// oldestWithAddressFilters is the oldest Envoy whose dynamic forward proxy can drop addresses of
+// answers (DnsCacheConfig.resolved_address_filter). Older ones would not know the field, and so
+// connect to all of them.
+var oldestWithAddressFilters = Release{Major: 1, Minor: 40}
+
+// FiltersAddresses reports whether a node is an Envoy that can drop addresses that it looks up.
+func (n *Node) FiltersAddresses() bool {
+	return n.UserAgent == envoyAgent && !n.Release.before(oldestWithAddressFilters)
+}
+
 // TakesFilters reports whether a node is an Envoy, at a delta stream, that gets filters as
 // resources of their own. To others they are parts of listeners.
 func (n *Node) TakesFilters() bool {

@@ -56,10 +56,10 @@ func TestNothingFailsOpen(t *testing.T) {
 			want:   "502",
 		},
 		{
-			name: "a host whose resolution is not supported is known, without endpoints",
+			name: "a host that its resolution cannot be for is known, without endpoints",
 			manifest: livemesh.Object("ServiceEntry e", "hosts: [localhost]\nresolution: DYNAMIC_DNS\n"+
 				"ports: [{number: "+fmt.Sprint(outside.address().Port())+", name: http, protocol: HTTP}]\n"),
-			told: []string{"ServiceEntry default/e", "spec.resolution"}, closed: asks(unknown), want: "503",
+			told: []string{"ServiceEntry default/e", "spec.hosts[0]"}, closed: asks(unknown), want: "503",
 		},
 	} {
 		runUnderLoad(m, c.name, func(t *testing.T, m *livemesh.Mesh, load *livemesh.Load) {
