@@ -55,6 +55,9 @@ func waysToPrefer() map[string]*model.DestinationRule {
 			{From: near, To: []model.LocalityShare{{To: near, Percent: 70}, {To: far, Percent: 30}}},
 			{From: far, To: []model.LocalityShare{{To: near, Percent: 30}, {To: far, Percent: 70}}},
 		}}),
+		"by parts, some to nobody": forMachines(&model.LocalityLB{Distribute: []model.Distribute{
+			{From: near, To: []model.LocalityShare{{To: near, Percent: 100}}},
+		}}),
 	}
 }
 

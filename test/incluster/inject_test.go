@@ -76,6 +76,7 @@ func TestPodsGetTheirProxies(t *testing.T) {
 		require.NoError(ct, err)
 		require.Equal(ct, "registry.example.com/proxyv2:v2", pod.Spec.InitContainers[1].Image)
 	})
+	c.injectsUnderPodSecurity(t)
 	require.NotContains(t, r.said(), "forbidden", "all that it does, it may do")
 
 	r.kill()
@@ -85,6 +86,42 @@ func TestPodsGetTheirProxies(t *testing.T) {
 	require.NoError(t, err, "what is outside of the mesh waits for nobody")
 	_, err = c.pod("shop", "declines", map[string]string{"sidecar.istio.io/inject": "false"}, nil)
 	require.NoError(t, err)
+}
+
+// injectsUnderPodSecurity has Pods injected in a namespace of the strictest level: with Istio's CNI
+// plugin they need no right of the network.
+func (c *cluster) injectsUnderPodSecurity(t *testing.T) {
+	c.namespace(t, "strict", map[string]string{
+		"istio-injection": "enabled", "pod-security.kubernetes.io/enforce": "restricted",
+	})
+	create := func() (*corev1.Pod, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		return c.client.CoreV1().Pods("strict").Create(ctx, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "web"},
+			Spec: corev1.PodSpec{
+				SecurityContext: &corev1.PodSecurityContext{
+					RunAsNonRoot:   new(true),
+					SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+				},
+				Containers: []corev1.Container{{
+					Name: "web", Image: "example.com/web:1",
+					SecurityContext: &corev1.SecurityContext{
+						AllowPrivilegeEscalation: new(false),
+						Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+					},
+				}},
+			},
+		}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	}
+	_, err := create()
+	require.ErrorContains(t, err, "NET_ADMIN")
+	c.injectionConfig(t, `{"values": "{\"pilot\": {\"cni\": {\"enabled\": true}}}"}`)
+	eventually(t, func(ct require.TestingT) {
+		pod, err := create()
+		require.NoError(ct, err)
+		require.Equal(ct, []string{"istio-validation", "istio-proxy", "web"}, containersOf(pod))
+	})
 }
 
 func (c *cluster) namespace(t *testing.T, name string, labels map[string]string) {

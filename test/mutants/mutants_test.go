@@ -67,6 +67,7 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 		"TestOnePartOfSessionsChanges",
 		"TestOnePartOfALookupChanges",
 		"TestEachPlaceHasItsOwnOrderOfLookups",
+		"TestProxiesOfOneAndOfBothFamiliesHaveTheirOwnAssignments",
 		"TestIncrementalEqualsFromNothing",
 		"TestEqualAssignmentsOfTwoServices",
 		"TestVariedEndpointsChangeBetweenChunks",

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/lateen-mesh/lateen/internal/agent"
+	"github.com/lateen-mesh/lateen/internal/agent/intercept"
 	"github.com/lateen-mesh/lateen/internal/agent/settings"
 )
 
@@ -38,8 +39,8 @@ Commands, flags and variables are those of Istio's pilot-agent.
 // errUsage says that the command line is wrong.
 var errUsage = errors.New("wrong command line")
 
-// Main runs the command that the arguments name, and returns the exit code: 0, 1 if it failed, or 2
-// if the arguments are wrong.
+// Main runs the command that the arguments name, and returns the exit code: 0, 1 if it failed, 2 if
+// the arguments are wrong, or 126 if connections do not come to the proxy.
 func Main() int {
 	debug.SetGCPercent(collectAt)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -53,8 +54,12 @@ func Main() int {
 		fmt.Fprintf(os.Stderr, "lateen-agent: %v\n\n%s", err, usage)
 		return 2
 	}
+	code := 1
+	if errors.Is(err, intercept.ErrNotRedirected) {
+		code = intercept.NotRedirected
+	}
 	fmt.Fprintf(os.Stderr, "lateen-agent: %v\n", err)
-	return 1
+	return code
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
@@ -69,7 +74,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	case "request":
 		return request(ctx, rest, out)
 	case "istio-iptables":
-		return redirect(rest, out)
+		return redirect(ctx, rest, out)
 	case "version":
 		_, err := fmt.Fprintln(out, version)
 		return err

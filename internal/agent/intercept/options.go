@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -38,6 +39,11 @@ type Options struct {
 	Resolvers   []netip.Addr
 	// DryRun prints the rules in place of setting them.
 	DryRun bool
+	// KeepRules leaves the rules to somebody else. Validate finds out whether they are set: with a
+	// call to ProbePort, for ProbeTimeout at most.
+	KeepRules, Validates bool
+	ProbePort            uint16
+	ProbeTimeout         time.Duration
 	// NotInForce are flags that were given and change nothing.
 	NotInForce []string
 }
@@ -58,8 +64,8 @@ type Surroundings struct {
 
 // ignored are flags of istio-iptables that change nothing here, with those of its log.
 var ignored = []string{
-	"istio-inbound-tproxy-mark", "istio-inbound-tproxy-route-table", "iptables-probe-port", "probe-timeout",
-	"force-iptables-binary", "log_output_level", "log_target", "log_caller", "log_stacktrace_level", "vklog",
+	"istio-inbound-tproxy-mark", "istio-inbound-tproxy-route-table", "force-iptables-binary",
+	"log_output_level", "log_target", "log_caller", "log_stacktrace_level", "vklog",
 }
 
 // ignoredSwitches are those without a value.
@@ -111,6 +117,10 @@ func Parse(args []string, in Surroundings) (Options, error) {
 	r.add("istio-service-exclude-cidr", "x", "", func(text string) string { return rangesOf(&o.NotOutbound, text) })
 	r.interfaces(&o.NotInterfaces, "istio-exclude-interfaces", "c")
 	r.interfaces(&o.Virtual, "kube-virt-interfaces", "k")
+	r.port(&o.ProbePort, "iptables-probe-port", "", "15002")
+	f.DurationVar(&o.ProbeTimeout, "probe-timeout", 5*time.Second, "")
+	f.BoolVar(&o.Validates, "run-validation", false, "")
+	f.BoolVar(&o.KeepRules, "skip-rule-apply", false, "")
 	dns := f.Bool("redirect-dns", isSet(in, "ISTIO_META_DNS_CAPTURE"), "")
 	f.BoolVar(&o.AllDNS, "capture-all-dns", isSet(in, "CAPTURE_ALL_DNS"), "")
 	cleanup := f.Bool("cleanup-only", false, "")

@@ -230,6 +230,9 @@ func (j *judgement) workloads(
 			if v, ok := precheck.Istiod(o); ok {
 				all = append(all, v)
 			}
+			if v, ok := precheck.NodeAgent(o, injector); ok {
+				all = append(all, v)
+			}
 			if v, ok := checker.Workload(injector, o, labels[o.GetNamespace()]); ok {
 				all = append(all, v)
 			}

@@ -17,6 +17,8 @@ type proxyFacts struct {
 	Arguments  []string
 	// Mode is the interception mode.
 	Mode string
+	// ForPlugin are annotations that tell a CNI plugin what Arguments tell the init container.
+	ForPlugin map[string]string
 	// Resources are those of the proxy's containers.
 	Resources map[string]any
 	// Containers are the names of the Pod's own containers, and Ports theirs in JSON.
@@ -63,8 +65,9 @@ func (i *Injector) facts(r *request) (proxyFacts, error) {
 	if wrong := mode(f.Mode); wrong != "" { // an annotation has been checked before
 		return f, fmt.Errorf("the mesh configuration has defaultConfig.interceptionMode = %s; want %s", f.Mode, wrong)
 	}
-	f.Intercepts = f.Mode != "NONE"
-	f.Arguments = i.interception(r, f.Mode)
+	if err := i.intercept(r, &f); err != nil {
+		return f, err
+	}
 	f.TrustDomain = cmp.Or(i.mesh.TrustDomain, i.values.text("global.trustDomain"))
 	f.MeshID = cmp.Or(i.values.text("global.meshID"), f.TrustDomain)
 	f.Hold = !r.native && i.holds(r)
@@ -178,46 +181,4 @@ func withoutNull(o map[string]any) map[string]any {
 		}
 	}
 	return o
-}
-
-// interception returns the arguments of the init container, which are those of istio-iptables.
-func (i *Injector) interception(r *request, mode string) []string {
-	value := func(annotation, path string) string { return r.annotation(annotation, i.values.text(path)) }
-	args := []string{
-		"istio-iptables",
-		"-p", fmt.Sprint(i.mesh.ProxyListenPort),
-		"-z", fmt.Sprint(i.mesh.ProxyInboundListenPort),
-		"-u", fmt.Sprint(r.user),
-		"-m", mode,
-		"-i", value(includeRangesName, "global.proxy.includeIPRanges"),
-		"-x", value(excludeRangesName, "global.proxy.excludeIPRanges"),
-		"-b", value(includeInboundName, "global.proxy.includeInboundPorts"),
-		"-d", i.excludedInbound(r),
-	}
-	for _, of := range []struct{ flag, annotation, path string }{
-		{"-q", includeOutboundPortsName, "global.proxy.includeOutboundPorts"},
-		{"-o", excludeOutboundPortsName, "global.proxy.excludeOutboundPorts"},
-		{"-c", excludeInterfacesName, ""},
-	} {
-		if ports := value(of.annotation, of.path); ports != "" {
-			args = append(args, of.flag, ports)
-		}
-	}
-	if virtual := r.annotation(rerouteName, r.pod.Annotations[kubevirtName]); virtual != "" {
-		args = append(args, "-k", virtual)
-	}
-	return append(args, "--log_output_level="+r.annotation(agentLevelName, i.values.text("global.logging.level")))
-}
-
-// excludedInbound returns the ports that keep their connections: those of the proxy itself, and
-// those that the Pod names.
-func (i *Injector) excludedInbound(r *request) string {
-	all := []string{"15090", "15021"}
-	named := r.annotation(excludeInboundName, i.values.text("global.proxy.excludeInboundPorts"))
-	for _, port := range append([]string{i.statusPort(r)}, strings.Split(named, ",")...) {
-		if port = strings.TrimSpace(port); port != "" && port != "0" && !slices.Contains(all, port) {
-			all = append(all, port)
-		}
-	}
-	return strings.Join(all, ",")
 }

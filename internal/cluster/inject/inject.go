@@ -20,6 +20,9 @@ import (
 const (
 	proxyName = "istio-proxy"
 	initName  = "istio-init"
+	// validationName is in the place of initName where a CNI plugin redirects connections: its node
+	// agent looks for this name.
+	validationName = "istio-validation"
 )
 
 // Pod is a Pod that may get a proxy.
@@ -331,7 +334,8 @@ func (i *Injector) locate(r *request, pod, proxy object) {
 // order sorts the containers. The proxy stands last, so that tools take the Pod's own container by
 // default, unless the application waits for it. A proxy among the init containers starts before
 // all others, behind the interception; else interception comes last, because until the proxy runs
-// it stops everything.
+// it stops everything. Validation is first of all: where connections are not redirected, no other
+// container may make one.
 func (i *Injector) order(r *request, pod object) {
 	own := containers(pod, plain)
 	if proxy := named(own, proxyName); proxy != nil {
@@ -343,8 +347,8 @@ func (i *Injector) order(r *request, pod object) {
 		setContainers(pod, plain, own)
 	}
 	all := containers(pod, first)
-	proxy, interception := named(all, proxyName), named(all, initName)
-	all = without(without(all, proxyName), initName)
+	proxy, interception, validation := named(all, proxyName), named(all, initName), named(all, validationName)
+	all = without(without(without(all, proxyName), initName), validationName)
 	switch {
 	case proxy != nil && interception != nil:
 		all = slices.Insert(all, 0, interception, proxy)
@@ -352,6 +356,9 @@ func (i *Injector) order(r *request, pod object) {
 		all = slices.Insert(all, 0, proxy)
 	case interception != nil:
 		all = append(all, interception)
+	}
+	if validation != nil {
+		all = slices.Insert(all, 0, validation)
 	}
 	if len(all) > 0 {
 		setContainers(pod, first, all)

@@ -46,7 +46,9 @@ func applicationIDs(pod *corev1.Pod) []identity {
 	return all
 }
 
-func isApplication(c *corev1.Container) bool { return c.Name != proxyName && c.Name != initName }
+func isApplication(c *corev1.Container) bool {
+	return c.Name != proxyName && c.Name != initName && c.Name != validationName
+}
 
 func hasApplication(pod *corev1.Pod) bool {
 	for n := range pod.Spec.Containers {
@@ -108,17 +110,28 @@ func (r *request) separate(pod, proxy object) {
 	if !r.apart {
 		return
 	}
-	if s := under(proxy, "securityContext"); fmt.Sprint(s["runAsUser"]) != "0" {
-		s["runAsUser"] = float64(r.user)
-	}
-	under(proxy, "securityContext")["runAsGroup"] = float64(r.user)
-	interception := named(containers(pod, first), initName)
-	args, _ := interception["args"].([]any)
-	for n := range args {
-		if n > 0 && slices.Contains([]any{"-u", "-g"}, args[n-1]) {
-			args[n] = fmt.Sprint(r.user)
+	r.isUserOf(proxy)
+	for _, name := range []string{initName, validationName} {
+		interception := named(containers(pod, first), name)
+		args, _ := interception["args"].([]any)
+		for n := range args {
+			if n > 0 && slices.Contains([]any{"-u", "-g"}, args[n-1]) {
+				args[n] = fmt.Sprint(r.user)
+			}
+		}
+		if name == validationName && interception != nil {
+			r.isUserOf(interception)
 		}
 	}
+}
+
+// isUserOf has a container run as the chosen user, unless it is root, and as the group.
+func (r *request) isUserOf(container object) {
+	s := under(container, "securityContext")
+	if fmt.Sprint(s["runAsUser"]) != "0" {
+		s["runAsUser"] = float64(r.user)
+	}
+	s["runAsGroup"] = float64(r.user)
 }
 
 // warn notes what is done otherwise than the Pod says.

@@ -111,6 +111,30 @@ templates:
 	require.Equal(t, int64(1338), exceptedUser(t, got))
 }
 
+// TestTheValidationIsDoneAsTheProxysUser: a CNI plugin excepts the connections of the user that the
+// proxy's container has, and validation calls as that user.
+func TestTheValidationIsDoneAsTheProxysUser(t *testing.T) {
+	const pod = "spec: {securityContext: {runAsUser: 1337}, containers: [{name: web, image: web}], " +
+		"initContainers: [{name: migrate, image: migrate}]}"
+	for name, config := range map[string]string{"built-in": "", "a template with its own user": `
+templates:
+  sidecar: |
+    spec:
+      initContainers:
+      - {name: istio-validation, image: proxy, args: [istio-iptables, "-u", "1337"], securityContext: {runAsUser: 1337}}
+      containers: [{name: istio-proxy, image: proxy, securityContext: {runAsUser: 1337, runAsGroup: 1337}}]`} {
+		t.Run(name, func(t *testing.T) {
+			got := injectYAML(t, Options{}, Texts{Config: config, Values: "pilot: {cni: {enabled: true}}"}, pod)
+			validation := got.Spec.InitContainers[0]
+			require.Equal(t, validationName, validation.Name, "before all others")
+			require.Equal(t, int64(1338), *proxyIn(&got.Pod).SecurityContext.RunAsUser)
+			require.Equal(t, int64(1338), *validation.SecurityContext.RunAsUser)
+			require.Equal(t, int64(1338), *validation.SecurityContext.RunAsGroup)
+			require.Equal(t, "1338", validation.Args[slices.Index(validation.Args, "-u")+1])
+		})
+	}
+}
+
 // TestARootProxyIsToldByItsGroup: for low ports the proxy is root, and interception tells it by the
 // group with the number of the user.
 func TestARootProxyIsToldByItsGroup(t *testing.T) {

@@ -39,6 +39,9 @@ func newValues(o Options, text string) (values, error) {
 	if err := errors.Join(wrongTypes("", standard, all)...); err != nil {
 		return nil, err
 	}
+	if p := all.text("pilot.cni.provider"); p != chainedPlugin && p != multusPlugin {
+		return nil, fmt.Errorf("%s: pilot.cni.provider = %q; want %s or %s", ValuesKey, p, chainedPlugin, multusPlugin)
+	}
 	global, _ := all["global"].(map[string]any)
 	if values(given).at("global.istioNamespace") == nil {
 		global["istioNamespace"] = o.Namespace

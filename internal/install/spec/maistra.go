@@ -223,7 +223,8 @@ func (r *Reader) networking(f fields) {
 	out.reportUnread()
 	traffic.reportUnread()
 	initialization := f.below("initialization")
-	initialization.note(noPlugin, "type")
+	initialization.note("without effect: Maistra's CNI plugin serves its own control plane; want "+
+		"pilot.cni.enabled=true and Istio's chart cni", "type")
 	initialization.reportUnread()
 	f.reportUnread()
 }

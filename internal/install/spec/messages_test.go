@@ -88,9 +88,12 @@ func facts() map[string]func(t *testing.T, i installation) {
 	return map[string]func(*testing.T, installation){
 		notRead: always,
 		ambient: func(t *testing.T, i installation) { require.NotContains(t, fmt.Sprint(i.objects), "ztunnel") },
-		noPlugin: func(t *testing.T, i installation) {
+		ofPlugin: func(t *testing.T, i installation) {
 			require.NotContains(t, fmt.Sprint(i.objects), "DaemonSet")
 			require.Contains(t, i.pods[0], "NET_ADMIN")
+		},
+		"without effect: taints of nodes are left to others": func(t *testing.T, i installation) {
+			require.NotContains(t, fmt.Sprint(i.objects), "taint")
 		},
 		noTags: func(t *testing.T, i installation) {
 			require.NotContains(t, fmt.Sprint(i.objects), "istio.io/tag")

@@ -87,10 +87,9 @@ func (r *Reader) components(f fields) {
 			r.componentGateway(r.fieldsOf(fmt.Sprintf("%s[%d]", f.at(c.list), i), element), c.name)
 		}
 	}
-	for _, name := range []string{"cni", "ztunnel"} {
-		if of := f.below(name); of.bool("enabled", false) {
-			r.note(of.at("enabled"), true, elsewhere()[name])
-		}
+	r.componentPlugin(f.below("cni"))
+	if of := f.below("ztunnel"); of.bool("enabled", false) {
+		r.note(of.at("enabled"), true, elsewhere()["ztunnel"])
 	}
 	f.reportUnread()
 }

@@ -18,9 +18,7 @@ type profile struct {
 // The reasons why profiles are refused.
 const (
 	noAmbient = "it is for ambient mode, which is not served; want default, and sidecars"
-	noCNI     = "it installs a CNI plugin, and there is none: the init container of each Pod, which needs NET_ADMIN, " +
-		"redirects connections; want default, and docs/guides/openshift.md for the constraints that allow it"
-	noRemote = "it is for a cluster without a control plane, and Lateen reads one cluster; want default in each " +
+	noRemote  = "it is for a cluster without a control plane, and Lateen reads one cluster; want default in each " +
 		"cluster, with gateways and ServiceEntries between them"
 )
 
@@ -44,7 +42,10 @@ func profiles() map[string]profile {
 				"autoscaling": map[string]any{"enabled": false}, "replicaCount": int64(1), "resources": small,
 			},
 		},
-		"ambient": {refused: noAmbient}, "openshift-ambient": {refused: noAmbient}, "openshift": {refused: noCNI},
+		"ambient": {refused: noAmbient}, "openshift-ambient": {refused: noAmbient},
+		"openshift": {ingress: true, values: map[string]any{"pilot": map[string]any{
+			"cni": map[string]any{"enabled": true, "provider": "multus"},
+		}}},
 		"remote": {refused: noRemote}, "external": {refused: noRemote},
 		"stable": {refused: "it installs an admission policy that refuses fields of Istio's unstable kinds, and " +
 			"there is none; want default"},

@@ -17,8 +17,7 @@ func elsewhere() map[string]string {
 		"pilot.variant":                             "without effect: it names istiod's images",
 		"pilot.traceSampling":                       "without effect; want meshConfig.defaultConfig.tracing.sampling",
 		"pilot.configMap":                           "without effect: meshConfig makes the ConfigMap",
-		"pilot.cni":                                 noPlugin,
-		"pilot.taint":                               noPlugin,
+		"pilot.taint":                               "without effect: taints of nodes are left to others",
 		"pilot.seccompProfile":                      "without effect: it is RuntimeDefault",
 		"pilot.securityContext":                     "without effect: it is the most restricted",
 		"pilot.jwksResolverExtraRootCA":             notRead,
@@ -69,8 +68,7 @@ func elsewhere() map[string]string {
 		"base.validationURL":                        notRead,
 		"base.validationCABundle":                   "without effect: the control plane makes its certificate",
 		"base.excludedCRDs":                         notRead,
-		"cni":                                       noPlugin,
-		"istio_cni":                                 noPlugin,
+		"istio_cni":                                 ofPlugin,
 		"ztunnel":                                   ambient,
 		"compatibilityVersion":                      "without effect: Lateen has one behaviour",
 		"experimental":                              notRead,
@@ -104,9 +102,8 @@ const (
 	noTags   = "without effect: there are no revision tags yet; want istio.io/rev=REVISION on namespaces " +
 		"(docs/guides/revisions.md)"
 	ambient = "without effect: ambient mode is not served"
-	// noPlugin is about Istio's CNI plugin, which sets the rules in a Pod's place.
-	noPlugin = "without effect: there is no CNI plugin; the init container of each Pod, which needs NET_ADMIN, " +
-		"redirects connections"
+	// ofPlugin is about the chart of Istio's CNI plugin, which stands beside Lateen's.
+	ofPlugin = "without effect: it is of Istio's chart cni, which is installed for itself (docs/guides/cni.md)"
 )
 
 // valuesOf takes values of Istio's charts: those that Lateen's chart knows too are kept.
@@ -126,6 +123,7 @@ func (r *Reader) valuesOf(path string, given map[string]any) {
 			delete(base, "enableCRDTemplates")
 		}
 	}
+	r.pluginValues(path, given)
 	kept := r.known(path, nil, given)
 	r.noteTemplates(path, kept)
 	r.values = merge(r.values, r.belowPilot(kept))
