@@ -71,6 +71,7 @@ type Options struct {
 	// addresses and the names of the cluster's Service.
 	DebugHosts []string
 	Log        *slog.Logger
+	LogControl LogControl
 	Version    string
 	// Problems is called with the problems that appeared and those that were mended. It may be nil.
 	Problems func(appeared, mended []source.Problem)
@@ -297,6 +298,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		})
 	}
 	g.Go(func() error { return ignoreClosed(p.monitor.Serve(p.o.Monitoring)) })
+	p.serveLogLevels(ctx, g)
 	g.Go(func() error { return p.loop.Run(ctx) })
 	g.Go(func() error { p.registry.secrets.run(ctx); return nil })
 	if p.o.Cluster != nil {

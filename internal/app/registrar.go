@@ -100,7 +100,7 @@ func (r *registrar) facts(
 		return facts, right, status.Error(codes.InvalidArgument, err.Error())
 	}
 	configure(&facts.Proxy, r.config)
-	facts.Proxy.Settings.FiltersApart = node.TakesFilters()
+	facts.Proxy.Settings.FiltersApart = node.TakesFilters() && !r.config.WholeListeners
 	facts.Proxy.Settings.DynamicDNS = facts.Proxy.Type == scope.Sidecar && node.FiltersAddresses()
 	facts.Proxy.Settings.Stack = stackOf(node, r.config.DualStack)
 	if text := node.Metadata.OwnConfig(); text != "" {

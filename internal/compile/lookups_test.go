@@ -10,6 +10,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // machines is a ServiceEntry of resolution DNS that selects WorkloadEntries.
@@ -157,6 +158,18 @@ func TestEachPlaceHasItsOwnOrderOfLookups(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Endpoints at one place alone are none for callers whose parts (distribute) leave that place out.
+func TestAPlaceWithoutAPartIsLeftOut(t *testing.T) {
+	near := model.LocalityPattern(zone(0))
+	rule := forMachines(&model.LocalityLB{Distribute: []model.Distribute{
+		{From: near, To: []model.LocalityShare{{To: near, Percent: 100}}},
+	}})
+	w := state.NewWriter()
+	w.Apply(updatesOf([]model.Object{machines(), machine("far", zone(1)), rule}))
+	of := func(n int) map[string]resource.Version { return dump(placeIn(t, w.Snapshot(), proxyAt(n)).state) }
+	require.NotEqual(t, of(0), of(1))
 }
 
 // A changed WorkloadEntry makes the cluster that has its address again, and no other, whoever sees

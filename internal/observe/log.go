@@ -16,9 +16,9 @@ const (
 	JSON LogFormat = "json"
 )
 
-// NewLogger returns a logger that writes lines of at least the given level. An unknown format is an
-// error.
-func NewLogger(w io.Writer, level slog.Level, format LogFormat) (*slog.Logger, error) {
+// NewLogger returns a logger that writes lines of at least the given level, which may change. An
+// unknown format is an error.
+func NewLogger(w io.Writer, level slog.Leveler, format LogFormat) (*slog.Logger, error) {
 	opts := &slog.HandlerOptions{Level: level}
 	switch format {
 	case Text:

@@ -106,23 +106,25 @@ func TestIstioctlWorksUnchanged(t *testing.T) {
 	pod := c.scheduled(t)
 	r := c.run(t, func(args []string) *exec.Cmd {
 		command := exec.Command(c.server, append(args, "--kubeconfig", c.kubeconfig(t))...)
-		command.Env = append(os.Environ(), "POD_NAME="+pod.Name)
+		command.Env = append(os.Environ(), "POD_NAME="+pod.Name, "LATEEN_ENABLE_FILTER_LISTS=false")
 		return command
 	})
 	r.ready(t)
 	admin := c.envoy(t, r)
+	guarded := c.envoyOf(t, r, "api-0", "INTERCEPTION_MODE: REDIRECT, NOT_READ: %d")
+	c.apply(t, `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "istio", "namespace": "istio-system"},
+		"data": {"mesh": "accessLogFile: /dev/stdout"}}`)
 	own := root + "/" + pod.Name
 	c.runPods(t, pod, kubelet(t, binary,
 		fmt.Sprintf("--port=%s:15012=127.0.0.1:%d", own, r.ports["secure-xds"]),
 		fmt.Sprintf("--port=%s:15014=127.0.0.1:%d", own, r.ports["monitoring"]),
+		fmt.Sprintf("--port=%s:9876=127.0.0.1:%d", own, r.ports["log-control"]),
 		fmt.Sprintf("--port=default/web-0:15000=%s", admin),
+		fmt.Sprintf("--port=default/api-0:15000=%s", guarded),
 		fmt.Sprintf("--program=%s=%s", own, pilotDiscovery(t, c.server, r)),
 	))
 	tool := &istioctl{binary: binary, kubeconfig: c.api.Kubeconfig()}
-	for _, step := range []struct {
-		command string
-		says    []string
-	}{
+	tool.says(t, []step{
 		{"version", []string{"control plane version:", "data plane version: 1.32.0"}},
 		{"proxy-status", []string{"web-0.default", pod.Name, "1.32.0", "CDS"}},
 		{"proxy-status --verbosity 1", []string{"SYNCED"}},
@@ -141,12 +143,29 @@ func TestIstioctlWorksUnchanged(t *testing.T) {
 		{"experimental version", []string{"control plane version:"}},
 		{"remote-clusters", []string{"Kubernetes", "synced", pod.Name}},
 		{"analyze --namespace default", []string{"Info [IST0102] (Namespace default)"}},
-	} {
-		out := tool.run(t, strings.Fields(step.command)...)
-		for _, text := range step.says {
-			require.Contains(t, out, text, "istioctl "+step.command)
-		}
-	}
+	})
+	c.apply(t, `{"apiVersion": "security.istio.io/v1", "kind": "AuthorizationPolicy",
+		"metadata": {"name": "callers", "namespace": "default"}, "spec": {
+			"selector": {"matchLabels": {"app": "api"}},
+			"rules": [{"from": [{"source": {"namespaces": ["shop"]}}]}]}}`)
+	eventually(t, func(ct require.TestingT) {
+		out, err := tool.try(t, "experimental", "authz", "check", "api-0.default")
+		require.NoError(ct, err)
+		require.Contains(ct, out, "callers.default")
+	})
+	tool.says(t, []step{
+		{"experimental describe pod api-0", []string{"Workload mTLS mode: PERMISSIVE"}},
+		{"admin log", []string{"default", "everything that the control plane logs", "info"}},
+		{"admin log --level default:debug", nil},
+		{"admin log", []string{"debug"}},
+		{"admin log --reset", nil},
+		{"proxy-config all web-0.default", []string{"PassthroughCluster", "SERVICE FQDN", "ADDRESSES"}},
+		{"proxy-config log web-0.default", []string{"active loggers"}},
+		{"proxy-status api-0.default", []string{"Clusters Match", "Listeners Match"}},
+		{"create-remote-secret --name east", []string{"istio-remote-secret-east"}},
+		{"experimental envoy-stats web-0.default", []string{"cluster_manager.cds.version_text"}},
+		{"validate -f testdata/virtualservice.yaml", []string{"is valid"}},
+	})
 	out, err := tool.try(t, "proxy-status", "web-1.default")
 	require.Error(t, err, out)
 
@@ -155,6 +174,22 @@ func TestIstioctlWorksUnchanged(t *testing.T) {
 		"--skip-cluster-dump", "--skip-netstat", "--skip-coredumps", "--skip-analyze")
 	require.Contains(t, collected(t, filepath.Join(archive, "bug-report.tar.gz"), "syncz"), "web-0.default",
 		"it asks with pilot-discovery in the control plane's container")
+}
+
+// step is a command of istioctl, and what it prints among other things.
+type step struct {
+	command string
+	prints  []string
+}
+
+func (i *istioctl) says(t *testing.T, steps []step) {
+	t.Helper()
+	for _, s := range steps {
+		out := i.run(t, strings.Fields(s.command)...)
+		for _, text := range s.prints {
+			require.Contains(t, out, text, "istioctl "+s.command)
+		}
+	}
 }
 
 // collected returns the files of an archive whose names have a text.
@@ -216,7 +251,10 @@ func (c *cluster) runPods(t *testing.T, own *corev1.Pod, kubelet int32) {
 	_, err := pods.Patch(t.Context(), own.Name, types.MergePatchType, []byte(`{"status": {"phase": "Running",
 		"conditions": [{"type": "Ready", "status": "True"}]}}`), metav1.PatchOptions{}, "status")
 	require.NoError(t, err)
-	c.api.RunPod(t, podOn("node-1", "default", "web-0", "istio-proxy", map[string]string{"app": "web"}), "10.9.0.2")
+	for name, address := range addresses {
+		app, _, _ := strings.Cut(name, "-")
+		c.api.RunPod(t, podOn("node-1", "default", name, "istio-proxy", map[string]string{"app": app}), address)
+	}
 }
 
 // kubelet starts what forwards ports of Pods and runs programs in them, and returns its port.
@@ -242,10 +280,9 @@ func kubelet(t *testing.T, binary string, flags ...string) int32 {
 // envoyBootstrap is that of an Envoy without an agent.
 const envoyBootstrap = `
 node:
-  id: sidecar~10.9.0.2~web-0.default~default.svc.cluster.local
-  cluster: web.default
-  metadata: {NAMESPACE: default, CLUSTER_ID: Kubernetes, ISTIO_VERSION: 1.32.0, LABELS: {app: web},
-    INTERCEPTION_MODE: NONE, HTTP_PROXY_PORT: %[3]d, PROXY_CONFIG: {}}
+  id: sidecar~%[5]s~%[4]s.default~default.svc.cluster.local
+  cluster: %[4]s.default
+  metadata: {NAMESPACE: default, CLUSTER_ID: Kubernetes, ISTIO_VERSION: 1.32.0, %[3]s, PROXY_CONFIG: {}}
 admin: {address: {socket_address: {address: 127.0.0.1, port_value: %[1]d}}}
 dynamic_resources:
   ads_config: {api_type: DELTA_GRPC, transport_api_version: V3, set_node_on_first_message_only: true,
@@ -266,8 +303,18 @@ static_resources:
       endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: %[2]d}}}}]}]
 `
 
+// addresses are those of the Pods with an Envoy, by name.
+var addresses = map[string]string{"web-0": "10.9.0.2", "api-0": "10.9.0.3"}
+
 // envoy runs an Envoy that is web-0 of namespace default, and returns its admin address.
 func (c *cluster) envoy(t *testing.T, r *replica) string {
+	t.Helper()
+	return c.envoyOf(t, r, "web-0", "INTERCEPTION_MODE: NONE, HTTP_PROXY_PORT: %d")
+}
+
+// envoyOf runs an Envoy that is a Pod of namespace default, and returns its admin address. Its
+// metadata has a place for a free port.
+func (c *cluster) envoyOf(t *testing.T, r *replica, pod, metadata string) string {
 	t.Helper()
 	binary := realenvoy.Binary(t)
 	var ports []uint16
@@ -277,7 +324,8 @@ func (c *cluster) envoy(t *testing.T, r *replica) string {
 		t.Cleanup(held.Release)
 		ports = append(ports, netip.MustParseAddrPort(held.Address).Port())
 	}
-	bootstrap := fmt.Sprintf(envoyBootstrap, ports[0], r.ports["xds"], ports[1])
+	bootstrap := fmt.Sprintf(envoyBootstrap, ports[0], r.ports["xds"], fmt.Sprintf(metadata, ports[1]), pod,
+		addresses[pod])
 	command := exec.Command(binary, "--config-yaml", bootstrap, "--log-level", "warning", "--use-dynamic-base-id",
 		"--concurrency", "1")
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -56,7 +56,7 @@ func (c *cluster) startAs(t *testing.T, account string, flags ...string) *replic
 func (c *cluster) run(t *testing.T, command func(args []string) *exec.Cmd) *replica {
 	r := &replica{ended: make(chan struct{}), ports: map[string]int{}}
 	line := []string{"serve", "--write", "--lease-duration", lease}
-	for _, name := range []string{"health", "webhook", "secure-xds", "xds", "monitoring"} {
+	for _, name := range []string{"health", "webhook", "secure-xds", "xds", "monitoring", "log-control"} {
 		held, err := port.Reserve()
 		require.NoError(t, err)
 		t.Cleanup(held.Release)

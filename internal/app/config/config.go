@@ -115,6 +115,9 @@ type Config struct {
 	// WholeRoutes and WholeEndpoints turn VHDS and LEDS off: all proxies get whole route tables and
 	// whole lists of endpoints (the opposites of LATEEN_ENABLE_VHDS and LATEEN_ENABLE_LEDS, true).
 	WholeRoutes, WholeEndpoints bool
+	// WholeListeners has policies stand in the listeners of all proxies, where istioctl looks for
+	// them (the opposite of LATEEN_ENABLE_FILTER_LISTS, true).
+	WholeListeners bool
 	// AutoPrefix4 and AutoPrefix6 are the networks from which hosts of ServiceEntries get addresses
 	// (PILOT_IP_AUTOALLOCATE_IPV4_PREFIX, 240.240.0.0/16; PILOT_IP_AUTOALLOCATE_IPV6_PREFIX,
 	// 2001:2::/48).
@@ -183,6 +186,7 @@ func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 		DualStack:            read(&r, "ISTIO_DUAL_STACK", false, boolean),
 		WholeRoutes:          !read(&r, "LATEEN_ENABLE_VHDS", true, boolean),
 		WholeEndpoints:       !read(&r, "LATEEN_ENABLE_LEDS", true, boolean),
+		WholeListeners:       !read(&r, "LATEEN_ENABLE_FILTER_LISTS", true, boolean),
 		KeyRefresh:           read(&r, "PILOT_JWT_PUB_KEY_REFRESH_INTERVAL", 20*time.Minute, lifetime),
 		KeyNetworks:          read(&r, "LATEEN_JWKS_PRIVATE_NETWORKS", nil, networks),
 		AutoPrefix4: read(&r, "PILOT_IP_AUTOALLOCATE_IPV4_PREFIX", netip.MustParsePrefix("240.240.0.0/16"),

@@ -19,7 +19,11 @@ import (
 const DefaultDrain = 45 * time.Second
 
 // LogFlags say how much is logged, and how.
-type LogFlags struct{ Level, Format string }
+type LogFlags struct {
+	Level, Format string
+	// Now is the level of the lines of the last Logger. It may be changed later.
+	Now *slog.LevelVar
+}
 
 // Bind binds the flags to a command.
 func (f *LogFlags) Bind(cmd *cobra.Command) {
@@ -38,7 +42,9 @@ func (f *LogFlags) Logger(out *os.File) (*slog.Logger, error) {
 	if err != nil {
 		return nil, fmt.Errorf("log level %q: %w", f.Level, err)
 	}
-	return observe.NewLogger(out, l, observe.LogFormat(f.Format))
+	f.Now = &slog.LevelVar{}
+	f.Now.Set(l)
+	return observe.NewLogger(out, f.Now, observe.LogFormat(f.Format))
 }
 
 // Settings returns the log of a control plane without a screen, and the settings of the

@@ -27,6 +27,7 @@ type serveOptions struct {
 	connectionAge       time.Duration
 	debugHosts          []string
 	log                 process.LogFlags
+	logControl          string
 }
 
 // Command returns the command.
@@ -65,6 +66,9 @@ func Command() *cobra.Command {
 	cmd.Flags().StringSliceVar(&o.debugHosts, "debug-host", nil,
 		"a name by which to ask for /debug, beside localhost, IP addresses and the names of the Service")
 	o.log.Bind(cmd)
+	cmd.Flags().StringVar(&o.logControl, "log-control-address", "",
+		"a loopback address where istioctl admin log changes the level of the log, as 127.0.0.1:9876")
+	command.ValidateFlag(cmd.Flags(), "log-control-address", o.checkLogControl)
 	_ = cmd.MarkFlagDirname("config-dir")
 	_ = cmd.MarkFlagFilename("kubeconfig")
 	cmd.MarkFlagsMutuallyExclusive("config-dir", "kubeconfig")
@@ -98,6 +102,9 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 		if err := o.cluster.join(&p); err != nil {
 			return err
 		}
+	}
+	if p.LogControl, err = o.controlLog(); err != nil {
+		return err
 	}
 	p.DebugHosts, p.ConnectionAge = o.debugHosts, o.connectionAge
 	p.MemoryTight = process.MemoryTight(log)
