@@ -87,7 +87,7 @@ var removable = []schema.GroupVersionKind{
 }
 
 // Leftovers returns the steps that remove what this program has applied for a revision and that is
-// not among the objects. With no objects that is all of it.
+// not among the objects. With no objects that is all of it. Tags that somebody has set stay.
 func (c *Cluster) Leftovers(ctx context.Context, objects []*unstructured.Unstructured, revision string,
 ) ([]Step, error) {
 	var steps []Step
@@ -103,7 +103,8 @@ func (c *Cluster) Leftovers(ctx context.Context, objects []*unstructured.Unstruc
 		}
 		for i := range all.Items {
 			o := &all.Items[i]
-			if !slices.ContainsFunc(objects, func(x *unstructured.Unstructured) bool { return Name(x) == Name(o) }) {
+			wanted := slices.ContainsFunc(objects, func(x *unstructured.Unstructured) bool { return Name(x) == Name(o) })
+			if !wanted && !isOthersTag(o, revision) {
 				steps = append(steps, Step{Object: o, Live: o, Action: Remove})
 			}
 		}

@@ -66,7 +66,6 @@ const (
 	lease         = `{{ include "lateen.lease" . }}`
 	keySets       = `{{ include "lateen.keySets" . }}`
 	validator     = `{{ include "lateen.validator" . }}`
-	injector      = `{{ include "lateen.injector" . }}`
 )
 
 var (
@@ -150,7 +149,8 @@ func clusterRules() []rbacv1.PolicyRule {
 		rules("", []string{"create"}, "configmaps"),
 		named(rules("", append([]string{"patch"}, watched...), "configmaps"), ca.RootsConfigMap, ca.RevokedConfigMap),
 		named(rules(admission, update, "validatingwebhookconfigurations"), validator),
-		named(rules(admission, update, "mutatingwebhookconfigurations"), injector),
+		// Who makes a tag chooses the name of its webhook, so no name can limit whose roots are set.
+		rules(admission, []string{"update"}, "mutatingwebhookconfigurations"),
 	)
 }
 
