@@ -50,8 +50,8 @@ type Options struct {
 	// RootNamespace has the ConfigMaps with the parameters of all Gateways of a class.
 	RootNamespace string
 	Revision      string // the control plane's own; empty stands for "default"
-	// RevisionOf returns what tells the revision that a Gateway or its namespace names, since it may
-	// name a tag, and a channel that is closed when tags change. Nil: there are no tags.
+	// RevisionOf returns what tells the revision that a Gateway or its namespace names, since it
+	// may name a tag, and a channel that is closed when tags change. Nil: there are no tags.
 	RevisionOf func() (revisionOf func(string) string, changed <-chan struct{})
 	Render     Render
 	// Report gets what keeps a Gateway from being deployed; a condition without a reason stands for

@@ -52,8 +52,8 @@ func (unanswered) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, errors.New("nobody is there")
 }
 
-// TestAMovedTagMovesItsGateways: the revision that a tag comes to deploys them, without any change of
-// theirs, and the one that it leaves ceases to.
+// TestAMovedTagMovesItsGateways: the revision that a tag comes to deploys them, without any change
+// of theirs, and the one that it leaves ceases to.
 func TestAMovedTagMovesItsGateways(t *testing.T) {
 	tag := &movingTag{revision: "v1", changed: make(chan struct{})}
 	wanted := NewDeployments()

@@ -103,13 +103,16 @@ func (c *Cluster) Leftovers(ctx context.Context, objects []*unstructured.Unstruc
 		}
 		for i := range all.Items {
 			o := &all.Items[i]
-			wanted := slices.ContainsFunc(objects, func(x *unstructured.Unstructured) bool { return Name(x) == Name(o) })
-			if !wanted && !isOthersTag(o, revision) {
+			if !isOthersTag(o, revision) && !contains(objects, o) {
 				steps = append(steps, Step{Object: o, Live: o, Action: Remove})
 			}
 		}
 	}
 	return steps, nil
+}
+
+func contains(objects []*unstructured.Unstructured, o *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(objects, func(x *unstructured.Unstructured) bool { return Name(x) == Name(o) })
 }
 
 // Revisions returns the revisions that this program has installed, with the namespace of each.

@@ -39,8 +39,8 @@ func injector(names ...string) *unstructured.Unstructured {
 	return o
 }
 
-// TestRenamedWebhooksReplaceTheOldOnes: also where the leader has set roots in them, which is a field
-// of its own. New Pods would be asked about twice.
+// TestRenamedWebhooksReplaceTheOldOnes: also where the leader has set roots in them, which is a
+// field of its own. New Pods would be asked about twice.
 func TestRenamedWebhooksReplaceTheOldOnes(t *testing.T) {
 	api := servers.Server(t)
 	c, err := New(api.Config())
@@ -49,7 +49,8 @@ func TestRenamedWebhooksReplaceTheOldOnes(t *testing.T) {
 	require.NoError(t, err)
 	in := client.AdmissionregistrationV1().MutatingWebhookConfigurations()
 	put := func(names ...string) (present []string) {
-		steps, err := c.Plan(t.Context(), []*unstructured.Unstructured{injector(names...)}, Options{Revision: "default"})
+		objects := []*unstructured.Unstructured{injector(names...)}
+		steps, err := c.Plan(t.Context(), objects, Options{Revision: "default"})
 		require.NoError(t, err)
 		require.NoError(t, c.Apply(t.Context(), steps, false, func(Step) {}))
 		now, err := in.Get(t.Context(), "lateen-injector", metav1.GetOptions{})

@@ -18,8 +18,8 @@ func tagWebhook(tag, revision string) unstructured.Unstructured {
 	return o
 }
 
-// TestTagsOfOtherRevisionsDiffer: whoever has a tag now keeps it until somebody moves it. A tag with
-// the name of the revision would inject a second proxy.
+// TestTagsOfOtherRevisionsDiffer: whoever has a tag now keeps it until somebody moves it. A tag
+// with the name of the revision would inject a second proxy.
 func TestTagsOfOtherRevisionsDiffer(t *testing.T) {
 	webhooks := []unstructured.Unstructured{
 		tagWebhook("prod", "v1"), tagWebhook("mine", "lateen"), tagWebhook("lateen", "v1"), tagWebhook("", "v1"),
@@ -73,8 +73,8 @@ func TestALabelThatNamesNothingIsWarnedOf(t *testing.T) {
 	require.Equal(t, "prd", v.Warnings[0].Value)
 }
 
-// TestWorkloadsThatNameNothingAreWarnedOf: and what injection does otherwise than a workload says is
-// told.
+// TestWorkloadsThatNameNothingAreWarnedOf: and what injection does otherwise than a workload says
+// is told.
 func TestWorkloadsThatNameNothingAreWarnedOf(t *testing.T) {
 	injector, err := inject.New(inject.Options{Namespace: "istio-system"}, inject.Texts{})
 	require.NoError(t, err)

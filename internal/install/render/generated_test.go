@@ -149,7 +149,8 @@ func clusterRules() []rbacv1.PolicyRule {
 		rules("", []string{"create"}, "configmaps"),
 		named(rules("", append([]string{"patch"}, watched...), "configmaps"), ca.RootsConfigMap, ca.RevokedConfigMap),
 		named(rules(admission, update, "validatingwebhookconfigurations"), validator),
-		// Who makes a tag chooses the name of its webhook, so no name can limit whose roots are set.
+		// Who makes a tag chooses the name of its webhook, so no name can limit whose roots are
+		// set.
 		rules(admission, []string{"update"}, "mutatingwebhookconfigurations"),
 	)
 }

@@ -6,8 +6,9 @@ import (
 )
 
 // reread lists the objects of a set anew that may name a revision, because other names stand for
-// this one. What begins and what ceases to belong is delivered as one event, and nothing else, since
-// all that stays has its fingerprint. Until the lists are there, what was delivered stays in force.
+// this one. What begins and what ceases to belong is delivered as one event, and nothing else,
+// since all that stays has its fingerprint. Until the lists are there, what was delivered stays in
+// force.
 //
 // A set that has not delivered its first lists yet begins anew. It returns the set that watches.
 func (s *Source) reread(ctx context.Context, t *watchSet) *watchSet {

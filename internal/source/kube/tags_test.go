@@ -89,8 +89,8 @@ func (s *sink) named(namespace, name string) (all []kinds.Kind) {
 	return all
 }
 
-// TestATagMovesWithoutAGap: while the webhook and the Service of a tag name two revisions, both read
-// what names the tag. Each revision gets or loses it as one event, and nothing else.
+// TestATagMovesWithoutAGap: while the webhook and the Service of a tag name two revisions, both
+// read what names the tag. Each revision gets or loses it as one event, and nothing else.
 func TestATagMovesWithoutAGap(t *testing.T) {
 	api := shared.Server(t)
 	api.InstallIstioCRDs(t)
@@ -135,8 +135,8 @@ func TestATagMovesWithoutAGap(t *testing.T) {
 	eventually(t, func() bool { return len(canary.named(ns, "c")) == ofKinds })
 }
 
-// TestATagMovesWhileTheAPIServerIsAway: what happened meanwhile is found, and what was read stays in
-// force until then.
+// TestATagMovesWhileTheAPIServerIsAway: what happened meanwhile is found, and what was read stays
+// in force until then.
 func TestATagMovesWhileTheAPIServerIsAway(t *testing.T) {
 	api := shared.Server(t)
 	api.InstallIstioCRDs(t)

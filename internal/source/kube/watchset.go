@@ -17,8 +17,8 @@ type watchSet struct {
 	resources []*resource
 	cancel    context.CancelFunc
 	watchers  sync.WaitGroup
-	// stopRevisioned ends the watchers of kinds whose objects may name a revision, and again watches
-	// in their place since then; nil before. Both are used by Run alone.
+	// stopRevisioned ends the watchers of kinds whose objects may name a revision, and again
+	// watches in their place since then; nil before. Both are used by Run alone.
 	stopRevisioned func()
 	again          *watchSet
 	// initial is set if the set began before the source was synced.

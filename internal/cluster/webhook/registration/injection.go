@@ -33,9 +33,9 @@ type InjectionOptions struct {
 	Log     *slog.Logger
 }
 
-// RunInjection keeps the roots in the configurations of the injection up to date until ctx ends. The
-// failure policy is the installer's: a Pod without its proxy would be outside of the mesh, so it
-// waits for one.
+// RunInjection keeps the roots in the configurations of the injection up to date until ctx ends.
+// The failure policy is the installer's: a Pod without its proxy would be outside of the mesh, so
+// it waits for one.
 func RunInjection(ctx context.Context, o InjectionOptions) {
 	changes := make(chan struct{}, 1) // latest-value: the store holds what there is
 	tell := func() {
