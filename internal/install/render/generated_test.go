@@ -23,7 +23,7 @@ const files = "../../../charts/"
 
 // TestChartHasTheRightsOfTheTable: rights are the least that a control plane needs. It reads the
 // kinds that it translates, writes statuses of Istio's kinds, and otherwise touches only its own
-// objects, by name.
+// objects, by name, and the webhooks that inject for its tags.
 func TestChartHasTheRightsOfTheTable(t *testing.T) {
 	for name, rules := range map[string][]rbacv1.PolicyRule{
 		"cluster-rules.yaml": clusterRules(), "namespace-rules.yaml": namespaceRules(),

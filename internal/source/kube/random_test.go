@@ -285,7 +285,7 @@ func (w *writer) write(r *rapid.T) string {
 
 // writeTag lets the tag "prod" be of a revision, or of none.
 func (w *writer) writeTag(r *rapid.T) string {
-	in := w.client.Resource(w.resources["services"]).Namespace(w.home).(dynamic.ResourceInterface)
+	in := w.client.Resource(w.resources["services"]).Namespace(w.home)
 	resource, name := "services", "tag"
 	if rapid.Bool().Draw(r, "by its webhook") {
 		resource, name = "mutatingwebhookconfigurations", "tag-"+w.home

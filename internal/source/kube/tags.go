@@ -166,10 +166,11 @@ func (s *Source) RevisionOf() (revisionOf func(string) string, changed <-chan st
 	s.tags.mu.Lock()
 	defer s.tags.mu.Unlock()
 	of := map[string]string{}
-	for _, resource := range []string{serviceResource, webhookResource} {
+	for _, resource := range []string{webhookResource, serviceResource} {
 		said := s.tags.said[resource]
 		for _, object := range slices.Sorted(maps.Keys(said)) {
-			of[said[object].name] = said[object].revision
+			name := said[object].name
+			of[name] = cmp.Or(of[name], said[object].revision)
 		}
 	}
 	return func(name string) string { return cmp.Or(of[name], name) }, s.tags.owners
