@@ -2,14 +2,15 @@ package installer
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
 	"github.com/lateen-mesh/lateen/internal/install/apply"
@@ -217,9 +218,16 @@ func stateOfTags(ctx context.Context, cluster *apply.Cluster, root string) (*tag
 	if err != nil {
 		return nil, fmt.Errorf("reading the tags: %w", err)
 	}
-	services, err := cluster.ListIn(ctx, schema.GroupVersionKind{Version: "v1", Kind: "Service"}, root, "istio.io/rev")
-	if err != nil && !errors.Is(err, apply.ErrNoKind) {
-		return nil, fmt.Errorf("reading the tags: %w", err)
+	state := &tags.State{Webhooks: webhooks, Namespaces: namespaces}
+	roots := append(state.Roots(), root)
+	slices.Sort(roots)
+	service := schema.GroupVersionKind{Version: "v1", Kind: "Service"}
+	for _, namespace := range slices.Compact(roots) {
+		services, err := cluster.ListIn(ctx, service, namespace, kinds.RevisionLabel)
+		if err != nil {
+			return nil, fmt.Errorf("reading the tags: %w", err)
+		}
+		state.Services = append(state.Services, services...)
 	}
-	return &tags.State{Webhooks: webhooks, Services: services, Namespaces: namespaces}, nil
+	return state, nil
 }

@@ -1,9 +1,11 @@
 package installer
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,7 +60,7 @@ func (f *tagFlags) set(ctx context.Context, cluster *apply.Cluster, state *tags.
 	}
 	if left.pods > 0 {
 		former := w
-		former.Revision = left.revision
+		former.Revision, former.Root = left.revision, cmp.Or(state.RootOf(left.revision), w.Root)
 		of, err := state.Make(former)
 		if err != nil {
 			left = leaving{} // it is gone, so nobody reads for its proxies
@@ -66,12 +68,13 @@ func (f *tagFlags) set(ctx context.Context, cluster *apply.Cluster, state *tags.
 			made.Service = of.Service
 		}
 	}
-	for _, o := range []*unstructured.Unstructured{made.Webhook, made.Service} {
+	objects := []*unstructured.Unstructured{made.Webhook, made.Service}
+	for _, o := range objects {
 		if err := cluster.Replace(ctx, o); err != nil {
 			return fmt.Errorf("%w; the command may be run again", err)
 		}
 	}
-	if err := removeOthers(ctx, cluster, state, made); err != nil {
+	if err := removeOthers(ctx, cluster, state, objects); err != nil {
 		return err
 	}
 	f.out.Line("the tag %s stands for revision %s; kubectl label namespace NAME istio.io/rev=%[1]s gives new Pods its "+
@@ -83,11 +86,12 @@ func (f *tagFlags) set(ctx context.Context, cluster *apply.Cluster, state *tags.
 	return nil
 }
 
-// removeOthers removes webhooks of the tag that have another name, as those of istioctl
-// --webhook-name: Pods would be asked about twice.
-func removeOthers(ctx context.Context, cluster *apply.Cluster, state *tags.State, made tags.Objects) error {
-	for _, o := range state.ObjectsOf(made.Webhook.GetLabels()[kinds.TagLabel]) {
-		if o.GetKind() != made.Webhook.GetKind() || o.GetName() == made.Webhook.GetName() {
+// removeOthers removes what else makes the tag: webhooks of another name, as those of istioctl
+// --webhook-name, because Pods would be asked about twice, and Services of other root namespaces.
+func removeOthers(ctx context.Context, cluster *apply.Cluster, state *tags.State, made []*unstructured.Unstructured,
+) error {
+	for _, o := range state.ObjectsOf(made[0].GetLabels()[kinds.TagLabel]) {
+		if slices.ContainsFunc(made, func(m *unstructured.Unstructured) bool { return apply.Name(m) == apply.Name(o) }) {
 			continue
 		}
 		if err := cluster.Remove(ctx, o); err != nil {

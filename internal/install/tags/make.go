@@ -32,6 +32,9 @@ func (s *State) Check(w Wish) error {
 		}
 		return fmt.Errorf("there is no revision %s with a webhook for Pods; %s", w.Revision, want)
 	}
+	if root := s.RootOf(w.Revision); root != "" && root != w.Root {
+		return fmt.Errorf("the revision %s is in the namespace %s; want --namespace %[2]s", w.Revision, root)
+	}
 	if w.Name == w.Revision {
 		return fmt.Errorf("%s is the name of the revision itself; want another one for a tag", w.Name)
 	}

@@ -12,7 +12,7 @@ import (
 
 // State is the objects of a cluster that decide about tags.
 type State struct {
-	// Webhooks are all MutatingWebhookConfigurations, and Services those of the root namespace.
+	// Webhooks are all MutatingWebhookConfigurations, and Services those of the root namespaces.
 	Webhooks, Services []unstructured.Unstructured
 	Namespaces         []unstructured.Unstructured
 }
@@ -100,6 +100,35 @@ func (s *State) Revisions() []string {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// Roots returns the root namespaces of the revisions.
+func (s *State) Roots() []string {
+	var all []string
+	for i := range s.Webhooks {
+		if isRevision(&s.Webhooks[i]) {
+			all = append(all, rootOf(&s.Webhooks[i]))
+		}
+	}
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(namespace string) bool { return namespace == "" })
+}
+
+// RootOf returns the root namespace of a revision; empty if it is not known.
+func (s *State) RootOf(revision string) string {
+	injector := of(revision, s.Webhooks)
+	if injector == nil {
+		return ""
+	}
+	return rootOf(injector)
+}
+
+// rootOf returns the namespace of the Service that webhooks ask; empty if they ask none.
+func rootOf(o *unstructured.Unstructured) string {
+	config, _ := clientConfig(o)
+	client, _ := config.(map[string]any)
+	namespace, _, _ := unstructured.NestedString(client, "service", "namespace")
+	return namespace
 }
 
 // isRevision reports whether a webhook or a Service is that of a revision, and of no tag.

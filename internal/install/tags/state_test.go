@@ -1,6 +1,7 @@
 package tags
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 
@@ -64,6 +65,7 @@ func TestTagsOfACluster(t *testing.T) {
 		{Name: "prod", Revision: "v2", AlsoReadBy: []string{"v1"}, Namespaces: []string{"bank", "shop"}},
 	}, s.All())
 	require.Equal(t, []string{"v1", "v2"}, s.Revisions())
+	require.Equal(t, []string{"mesh"}, s.Roots())
 	require.Len(t, s.ObjectsOf("prod"), 2)
 	require.Empty(t, s.ObjectsOf("none"))
 	require.Empty(t, (&State{}).All())
@@ -79,6 +81,10 @@ func TestWishesThatAreRefused(t *testing.T) {
 		want string
 	}{
 		{Wish{Name: "new", Revision: "v1"}, ""},
+		{
+			Wish{Name: "new", Revision: "v1", Root: "other"},
+			"the revision v1 is in the namespace mesh; want --namespace mesh",
+		},
 		{Wish{Name: "prod", Revision: "v1"}, ""},
 		{Wish{Name: "prod", Revision: "v2", Overwrite: true}, ""},
 		{Wish{Name: "prod", Revision: "v2"}, "the tag prod is that of revision v1; want --overwrite to move it to v2"},
@@ -87,6 +93,7 @@ func TestWishesThatAreRefused(t *testing.T) {
 		{Wish{Name: "v2", Revision: "v1", Overwrite: true}, "v2 is the name of a revision"},
 		{Wish{Name: "default", Revision: "v1"}, "default is the name of a revision"},
 	} {
+		c.wish.Root = cmp.Or(c.wish.Root, "mesh")
 		err := s.Check(c.wish)
 		if c.want == "" {
 			require.NoError(t, err, "%+v", c.wish)
@@ -140,7 +147,7 @@ func TestAMovedTagIsThatOfTheWish(t *testing.T) {
 		service := ""
 		for range rapid.IntRange(1, 8).Draw(r, "moves") {
 			to := revisions.Draw(r, "revision")
-			require.NoError(r, s.Check(Wish{Name: "prod", Revision: to, Overwrite: true}))
+			require.NoError(r, s.Check(Wish{Name: "prod", Revision: to, Root: "mesh", Overwrite: true}))
 			isTag := func(o unstructured.Unstructured) bool { return o.GetLabels()["istio.io/tag"] != "" }
 			s.Webhooks = append(slices.DeleteFunc(s.Webhooks, isTag), tagWebhook("prod", to))
 			if rapid.Bool().Draw(r, "nobody is left behind") || service == "" {
