@@ -90,8 +90,12 @@ func (f *tagFlags) set(ctx context.Context, cluster *apply.Cluster, state *tags.
 // --webhook-name, because Pods would be asked about twice, and Services of other root namespaces.
 func removeOthers(ctx context.Context, cluster *apply.Cluster, state *tags.State, made []*unstructured.Unstructured,
 ) error {
+	var kept []string
+	for _, o := range made {
+		kept = append(kept, apply.Name(o))
+	}
 	for _, o := range state.ObjectsOf(made[0].GetLabels()[kinds.TagLabel]) {
-		if slices.ContainsFunc(made, func(m *unstructured.Unstructured) bool { return apply.Name(m) == apply.Name(o) }) {
+		if slices.Contains(kept, apply.Name(o)) {
 			continue
 		}
 		if err := cluster.Remove(ctx, o); err != nil {

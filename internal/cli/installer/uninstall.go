@@ -52,8 +52,9 @@ func warnOfAsking(ctx context.Context, cluster *apply.Cluster, revision string, 
 	names := precheck.NamesOf(revision, webhooks)
 	for _, tag := range names {
 		if tag != revision {
-			out.Line("warning: the tag %s stands for revision %s: unless it goes too, new Pods that name it are refused; "+
-				"want lateen tag set %[1]s --revision OTHER --overwrite, or lateen tag remove %[1]s", tag, revision)
+			out.Line("warning: the tag %s stands for revision %s: unless it goes too, new Pods that name it are "+
+				"refused; want lateen tag set %[1]s --revision OTHER --overwrite, or lateen tag remove %[1]s", tag,
+				revision)
 		}
 	}
 	for i := range namespaces {
