@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/types"
 	typedadmissionv1 "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -82,6 +83,9 @@ type ClusterOptions struct {
 	// Scope returns what reports which namespaces are in the mesh, by their labels (kube.Source);
 	// nil: all are.
 	Scope func() (selects func(labels map[string]string) bool, changed <-chan struct{})
+	// RevisionOf returns what tells the revision that a label istio.io/rev names (kube.Source);
+	// nil: there are no tags.
+	RevisionOf func() (revisionOf func(string) string, changed <-chan struct{})
 	// FailurePolicy is the policy of the webhook's configuration once the webhook answers.
 	FailurePolicy admissionregistrationv1.FailurePolicyType
 	// Now is the clock that certificates go by; nil stands for that of the machine.
@@ -306,8 +310,10 @@ func (c *Cluster) lead(ctx context.Context, p *Pipeline) {
 	if c.injection != nil {
 		g.Go(func() error {
 			registration.RunInjection(ctx, registration.InjectionOptions{
-				Client: c.webhooks, Name: c.o.Names.Injector, Bundle: c.certificates.Bundle,
-				Metrics: c.o.Metrics, Log: c.o.Log,
+				Client: c.webhooks, Bundle: c.certificates.Bundle,
+				Revision: cmp.Or(c.o.Revision, install.DefaultRevision),
+				Service:  types.NamespacedName{Namespace: c.o.Names.Namespace, Name: c.o.Names.Service},
+				Metrics:  c.o.Metrics, Log: c.o.Log,
 			})
 			return nil
 		})

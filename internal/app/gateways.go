@@ -33,7 +33,8 @@ func (c *Cluster) watchTemplates() {
 func (c *Cluster) gateways() gateways.Options {
 	return gateways.Options{
 		Deployments: c.deployments, API: c.deploy, RootNamespace: c.o.Names.Namespace, Revision: c.o.Revision,
-		Render: c.renderGateway, Report: c.attachments.Deployed, Metrics: c.o.Metrics, Log: c.o.Log,
+		RevisionOf: c.o.RevisionOf,
+		Render:     c.renderGateway, Report: c.attachments.Deployed, Metrics: c.o.Metrics, Log: c.o.Log,
 	}
 }
 

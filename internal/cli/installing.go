@@ -22,6 +22,8 @@ func installerCommands() []*cobra.Command {
 		installer.Command("verify", "Check that what is installed is as lateen install left it, and works",
 			"  lateen verify"),
 		installer.Command("uninstall", "Remove what lateen install has installed of a revision", "  lateen uninstall"),
+		installer.Command("tag", "Give a revision a second name, by which namespaces and objects may name it",
+			"  lateen tag set prod --revision v2"),
 		installer.Command("precheck", "Say of each object of a cluster whether it would be in force with Lateen",
 			"  lateen precheck"),
 		installer.Command("manifest", "Print the manifests that install the control plane in a cluster",

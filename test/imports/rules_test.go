@@ -101,6 +101,7 @@ var rules = []rule{
 	{"install", "api/kinds"},
 	{"install/reach", "api/kinds install"},
 	{"install/render", "charts"},
+	{"install/tags", "api/kinds install/render"},
 	{"install/spec", "app/config api/kinds source source/istiojson source/untrusted api/model api/convert " +
 		"install install/render"},
 	{"cluster/inject/gotemplate", "source/untrusted"},
@@ -151,7 +152,7 @@ var rules = []rule{
 	{"perf/htmlreport", "cli/terminal observe/advise observe/htmlpage perf/measure perf perf/dataplane perf/lab"},
 	{"install/apply", "api/kinds"},
 	{"cli/installer", "api/kinds cli/build cli/command cli/terminal install/spec install/apply cluster/inject " +
-		"install/precheck install/render install"},
+		"install/precheck install/render install/tags install"},
 	{"cli/loadtest", "cli/build cli/command cli/terminal perf/measure perf/traffic perf/dataplane perf/airline " +
 		"perf/jmeter perf/lab perf/htmlreport"},
 	{"cli/results", "cli/command"},

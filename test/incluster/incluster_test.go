@@ -192,12 +192,7 @@ func (c *cluster) mayNotDoMore(t *testing.T) {
 		},
 		{Verb: "create", Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations"},
 		{Verb: "create", Group: "admissionregistration.k8s.io", Resource: "mutatingwebhookconfigurations"},
-		{
-			Verb:     "update",
-			Group:    "admissionregistration.k8s.io",
-			Resource: "mutatingwebhookconfigurations",
-			Name:     "istio-sidecar-injector",
-		},
+		{Verb: "delete", Group: "admissionregistration.k8s.io", Resource: "mutatingwebhookconfigurations"},
 		{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: root, Name: "other"},
 		{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: root},
 		{Verb: "impersonate", Resource: "users"},

@@ -56,7 +56,7 @@ func TestPodsGetTheirProxies(t *testing.T) {
 	}
 
 	_, err := c.pod("shop", "bad", nil, map[string]string{"sidecar.istio.io/proxyCPU": "fast"})
-	require.ErrorContains(t, err, `admission webhook "namespace.injection.lateen.io" denied the request: `+
+	require.ErrorContains(t, err, `admission webhook "namespace.sidecar-injector.istio.io" denied the request: `+
 		"the Pod cannot be injected:\n"+
 		`metadata.annotations[sidecar.istio.io/proxyCPU] = "fast"; want a quantity, as 100m or 128Mi`)
 
@@ -81,7 +81,7 @@ func TestPodsGetTheirProxies(t *testing.T) {
 
 	r.kill()
 	_, err = c.pod("shop", "without", nil, nil)
-	require.ErrorContains(t, err, "namespace.injection.lateen.io", "it would be outside of the mesh")
+	require.ErrorContains(t, err, "namespace.sidecar-injector.istio.io", "it would be outside of the mesh")
 	_, err = c.pod("other", "without", nil, nil)
 	require.NoError(t, err, "what is outside of the mesh waits for nobody")
 	_, err = c.pod("shop", "declines", map[string]string{"sidecar.istio.io/inject": "false"}, nil)
@@ -155,8 +155,13 @@ func containersOf(pod *corev1.Pod) []string {
 // routeInjection lets the API server reach the injection of a replica.
 func (c *cluster) routeInjection(t *testing.T, r *replica) {
 	c.route(t, r)
+	c.routeWebhooks(t, r, "lateen-injector-istio-system")
+}
+
+// routeWebhooks lets the webhooks of a configuration lead to a replica.
+func (c *cluster) routeWebhooks(t *testing.T, r *replica, name string) {
 	require.NoError(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		configuration := c.get(t, "MutatingWebhookConfiguration", "", "lateen-injector-istio-system")
+		configuration := c.get(t, "MutatingWebhookConfiguration", "", name)
 		for _, w := range configuration.Object["webhooks"].([]any) {
 			require.NoError(t, unstructured.SetNestedField(w.(map[string]any), r.port(t, "webhook"),
 				"clientConfig", "service", "port"))

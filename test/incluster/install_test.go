@@ -261,7 +261,8 @@ func (c *cluster) upgrades(t *testing.T) {
 
 	// Nothing answers at the port that is installed.
 	_, text = c.lateenSays(t, "verify")
-	require.Regexp(t, `Namespace default +a new Pod is refused: .*failed calling webhook "rev.object.injection`, text)
+	const refused = `Namespace default +a new Pod is refused: .*failed calling webhook "rev.object.sidecar-injector`
+	require.Regexp(t, refused, text)
 	require.Contains(t, text, "\n1 of ", "all else is as installed")
 	c.patch(t, "Deployment", root, "istiod", `{"metadata": {"labels": {"istio": null}}}`)
 	_, text = c.lateenSays(t, "verify")

@@ -203,7 +203,9 @@ func TestEveryFaultIsFound(t *testing.T) {
 			})
 		}
 	}
-	gone := slices.DeleteFunc(slices.Sorted(maps.Keys(harmless)), func(field string) bool { return fields[field] != nil })
+	gone := slices.DeleteFunc(slices.Sorted(maps.Keys(harmless)), func(field string) bool {
+		return fields[field] != nil
+	})
 	require.Empty(t, gone, "there are no such fields any more: mend the list of harmless ones")
 }
 

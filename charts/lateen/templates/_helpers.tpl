@@ -24,6 +24,11 @@ lateen-validator{{ include "lateen.suffix" . }}-{{ .Release.Namespace }}
 lateen-injector{{ include "lateen.suffix" . }}-{{ .Release.Namespace }}
 {{- end }}
 
+{{- /* As Istio's, since its tools expect these names. */ -}}
+{{- define "lateen.tagWebhook" -}}
+istio-revision-tag-{{ .tag }}{{ if ne .root.Release.Namespace "istio-system" }}-{{ .root.Release.Namespace }}{{ end }}
+{{- end }}
+
 {{- define "lateen.servingSecret" -}}
 lateen-serving-cert{{ include "lateen.suffix" . }}
 {{- end }}
@@ -55,7 +60,7 @@ app.kubernetes.io/part-of: lateen
 
 {{- /* The values below pilot. Istio's chart takes them without that prefix too, and these come first. */ -}}
 {{- define "lateen.pilot" -}}
-{{- $flat := pick .Values "image" "replicaCount" "autoscaleEnabled" "autoscaleMin" "autoscaleMax" "autoscaleBehavior" "cpu" "memory" "resources" "rollingMaxSurge" "rollingMaxUnavailable" "env" "envVarFrom" "extraContainerArgs" "volumes" "volumeMounts" "initContainers" "ipFamilyPolicy" "ipFamilies" "pdb" "deploymentLabels" "deploymentAnnotations" "podLabels" "podAnnotations" "serviceAnnotations" "serviceAccountAnnotations" "nodeSelector" "affinity" "tolerations" "topologySpreadConstraints" "secretNamespaces" "keepaliveMaxServerConnectionAge" -}}
+{{- $flat := pick .Values "image" "replicaCount" "autoscaleEnabled" "autoscaleMin" "autoscaleMax" "autoscaleBehavior" "cpu" "memory" "resources" "rollingMaxSurge" "rollingMaxUnavailable" "env" "envVarFrom" "extraContainerArgs" "volumes" "volumeMounts" "initContainers" "ipFamilyPolicy" "ipFamilies" "pdb" "deploymentLabels" "deploymentAnnotations" "podLabels" "podAnnotations" "serviceAnnotations" "serviceAccountAnnotations" "nodeSelector" "affinity" "tolerations" "topologySpreadConstraints" "secretNamespaces" "keepaliveMaxServerConnectionAge" "cni" -}}
 {{ mustMergeOverwrite (deepCopy .Values.pilot) $flat | toJson }}
 {{- end }}
 
@@ -134,4 +139,41 @@ name would be rights for all, so without signers there are none. */ -}}
 {{- end }}
 {{- $_ := set $resources "limits" $limits }}
 {{- toYaml $resources }}
+{{- end }}
+
+{{- /* What a Service of the control plane has beside its name. */ -}}
+{{- define "lateen.serviceSpec" -}}
+{{- $pilot := include "lateen.pilot" . | fromJson }}
+  {{- with $pilot.ipFamilyPolicy }}
+  ipFamilyPolicy: {{ . }}
+  {{- end }}
+  {{- with $pilot.ipFamilies }}
+  ipFamilies:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  ports:
+  - name: https-dns
+    port: 15012
+    protocol: TCP
+    targetPort: 15012
+  - name: https-webhook
+    port: 443
+    protocol: TCP
+    targetPort: 15017
+  - name: http-monitoring
+    port: 15014
+    protocol: TCP
+    targetPort: 15014
+  selector:
+    {{- include "lateen.selector" . | nindent 4 }}
+{{- end }}
+
+{{- /* The tags of the revision, each once. */ -}}
+{{- define "lateen.tags" -}}
+{{- range .Values.revisionTags }}
+{{- if eq . (include "lateen.revision" $) }}
+{{- fail (printf "revisionTags has %q, which is the revision itself; want another name" .) }}
+{{- end }}
+{{- end }}
+{{- .Values.revisionTags | uniq | toJson }}
 {{- end }}

@@ -156,6 +156,7 @@ func labels() []Name {
 			"gateway.networking.k8s.io/gateway-class-name",
 			"gateway.networking.k8s.io/gateway-name",
 			"istio.io/rev",
+			"istio.io/tag",
 			"networking.istio.io/enable-autoallocate-ip",
 			"operator.istio.io/component",
 			"security.istio.io/tlsMode",
@@ -177,7 +178,6 @@ func labels() []Name {
 		),
 		group(true, oneCluster, "networking.istio.io/gatewayPort", "topology.istio.io/cluster",
 			"topology.istio.io/network"),
-		group(true, "has no effect: there are no revision tags", "istio.io/tag"),
 		group(true, neverRead, "operator.istio.io/managed", "operator.istio.io/version"),
 	)
 }

@@ -30,6 +30,10 @@ func IstioGroups() []string {
 // RevisionLabel says which control plane an object is for.
 const RevisionLabel = "istio.io/rev"
 
+// TagLabel is on the objects that make a revision tag, with its name: they say by their
+// RevisionLabel which revision it stands for.
+const TagLabel = "istio.io/tag"
+
 // The kinds that Lateen reads.
 const (
 	Namespace      Kind = "Namespace"

@@ -20,11 +20,12 @@ func tryInjection(ctx context.Context, cluster *apply.Cluster, revision string) 
 	if err != nil {
 		return nil, err
 	}
+	names := precheck.NamesOf(revision, others)
 	var asking, silent []*unstructured.Unstructured
 	for i := range namespaces {
 		n := &namespaces[i]
 		switch {
-		case precheck.Asks(n, revision) != "":
+		case precheck.Asks(n, names) != "":
 			asking = append(asking, n)
 		case precheck.Silent(n) && !strings.HasPrefix(n.GetName(), "kube-"):
 			silent = append(silent, n)

@@ -26,7 +26,7 @@ func newRoot() *cobra.Command {
 	out := terminal.New(os.Stdout, os.Getenv)
 	notes := terminal.New(os.Stderr, os.Getenv)
 	root.AddCommand(newInstall(out, notes), newUpgrade(out, notes), newDiff(out, notes), newVerify(out),
-		newUninstall(out), newPrecheck(out, notes), newManifest(notes))
+		newUninstall(out), newPrecheck(out, notes), newManifest(notes), newTag(out, notes))
 	command.Fit(root)
 	return root
 }

@@ -43,6 +43,12 @@ func TestMistakesInTheCommandLineAreTold(t *testing.T) {
 		{[]string{"install", "--image", "i", "--namespace", "A"}, "want a name of small letters"},
 		{[]string{"uninstall", "--revision", "UP"}, "want a name of small letters"},
 		{[]string{"precheck", "-o", "xml"}, "want table or json"},
+		{[]string{"tag", "set", "UP", "--revision", "v1"}, `"UP": want a name of small letters, digits and dashes, 43`},
+		{[]string{"tag", "set", "prod"}, `required flag(s) "revision" not set`},
+		{[]string{"tag", "set", "--revision", "v1"}, "NAME is missing: want lateen tag set NAME --revision REVISION"},
+		{[]string{"tag", "remove", "a", "b"}, `"b" is one argument too many`},
+		{[]string{"tag", "list", "-o", "xml"}, "want table, json or yaml"},
+		{[]string{"tag", "move"}, `"move" is no command of lateen tag`},
 		{[]string{"upgrade", "--timeout", "soon"}, "want a time, as 30s or 5m"},
 		{[]string{"manifest", "more"}, `"more" is one argument too many: want lateen manifest`},
 	} {
@@ -75,9 +81,12 @@ func TestWrongValuesAreTold(t *testing.T) {
 
 // TestAClusterThatCannotBeFoundIsTold: by each command that asks one.
 func TestAClusterThatCannotBeFoundIsTold(t *testing.T) {
-	for _, name := range []string{"install", "upgrade", "diff", "verify", "uninstall", "precheck"} {
-		code, text := said(t, name, "--kubeconfig", "no/such/file")
-		require.Equal(t, command.ExitFailed, code, name)
+	for _, line := range []string{
+		"install", "upgrade", "diff", "verify", "uninstall", "precheck", "tag list", "tag remove prod",
+		"tag set prod --revision v1", "tag generate prod --revision v1",
+	} {
+		code, text := said(t, append(strings.Fields(line), "--kubeconfig", "no/such/file")...)
+		require.Equal(t, command.ExitFailed, code, line)
 		require.Contains(t, text, "looking for the cluster: ")
 	}
 }

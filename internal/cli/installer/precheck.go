@@ -166,7 +166,7 @@ func (j *judgement) verdicts(ctx context.Context) ([]precheck.Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	checker.Tags = precheck.Tags(others, j.spec.Revision())
+	checker.Known = precheck.Known(j.spec.Revision(), others)
 	for _, d := range precheck.Kinds() {
 		err := j.each(ctx, d.APIVersions()[0], string(d.Kind), func(o *unstructured.Unstructured) {
 			all = append(all, checker.Check(o))
@@ -177,10 +177,10 @@ func (j *judgement) verdicts(ctx context.Context) ([]precheck.Verdict, error) {
 	}
 	for i := range namespaces {
 		v := precheck.Namespace(&namespaces[i], j.spec.Revision(), others)
-		v.Findings = append(v.Findings, checker.Tagged(namespaces[i].GetLabels(), "metadata")...)
+		v.Warnings = append(v.Warnings, checker.Unnamed(namespaces[i].GetLabels(), "metadata")...)
 		all = append(all, v)
 	}
-	all = append(all, precheck.TagWebhooks(others)...)
+	all = append(all, precheck.TagWebhooks(others, j.spec.Revision())...)
 	workloads, err := j.workloads(ctx, checker, config, namespaces)
 	if err != nil {
 		return nil, err

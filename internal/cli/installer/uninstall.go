@@ -45,13 +45,21 @@ Namespaces that still ask for proxies of the revision are named: their new Pods 
 // warnOfAsking names the namespaces whose labels ask for proxies of a revision. Once its webhook is
 // gone, nobody answers, and their new Pods are outside of the mesh.
 func warnOfAsking(ctx context.Context, cluster *apply.Cluster, revision string, out *terminal.Writer) error {
-	namespaces, err := cluster.List(ctx, "v1", "Namespace")
+	namespaces, webhooks, err := namespacesAndWebhooks(ctx, cluster)
 	if err != nil {
 		return err
 	}
-	for i := range namespaces.Items {
-		n := &namespaces.Items[i]
-		if label := precheck.Asks(n, revision); label != "" {
+	names := precheck.NamesOf(revision, webhooks)
+	for _, tag := range names {
+		if tag != revision {
+			out.Line("warning: the tag %s stands for revision %s: unless it goes too, new Pods that name it are "+
+				"refused; want lateen tag set %[1]s --revision OTHER --overwrite, or lateen tag remove %[1]s", tag,
+				revision)
+		}
+	}
+	for i := range namespaces {
+		n := &namespaces[i]
+		if label := precheck.Asks(n, names); label != "" {
 			out.Line("warning: namespace %s still asks for proxies of revision %s (%s): without it new Pods get none, "+
 				"and proxies that run get no changes", n.GetName(), revision, label)
 		}

@@ -171,6 +171,7 @@ func (f *clusterFlags) join(p *app.Options) error {
 	}
 	if k, ok := p.Source.(*kube.Source); ok {
 		o.Scope, o.RootsName, o.IgnoreRevoked = k.Scope, p.Config.RootsName, p.Config.IgnoreRevoked
+		o.RevisionOf = k.RevisionOf
 	}
 	if p.Config.CA && p.SecureXDS != nil {
 		o.CA = &ca.TTL{Default: p.Config.WorkloadCertTTL, Max: p.Config.MaxWorkloadCertTTL}

@@ -50,7 +50,10 @@ type Options struct {
 	// RootNamespace has the ConfigMaps with the parameters of all Gateways of a class.
 	RootNamespace string
 	Revision      string // the control plane's own; empty stands for "default"
-	Render        Render
+	// RevisionOf returns what tells the revision that a Gateway or its namespace names, since it
+	// may name a tag, and a channel that is closed when tags change. Nil: there are no tags.
+	RevisionOf func() (revisionOf func(string) string, changed <-chan struct{})
+	Render     Render
 	// Report gets what keeps a Gateway from being deployed; a condition without a reason stands for
 	// nothing. It reports whether that is new, and must not block.
 	Report  func(source.Key, model.Condition) bool
@@ -82,12 +85,14 @@ func (c *Controller) Run(ctx context.Context) {
 	c.queue = workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[source.Key](minRetry, maxRetry),
 	)
+	_, changed := c.revisionOf()
 	for _, k := range c.Deployments.listen(c.queue.Add) {
 		c.queue.Add(k)
 	}
 	defer c.Deployments.listen(nil)
 	context.AfterFunc(ctx, c.queue.ShutDown)
 	var working sync.WaitGroup
+	working.Go(func() { c.followTags(ctx, changed) })
 	for range workers {
 		working.Go(func() { c.work(ctx) })
 	}
@@ -134,8 +139,25 @@ func (c *Controller) handle(ctx context.Context, k source.Key) {
 	c.queue.Forget(k)
 }
 
-// deploys reports whether this control plane is the one for a Gateway: the one whose revision the
-// Gateway or its namespace names, or the default one.
+// followTags looks at all Gateways again when a tag changes. Of two revisions that a tag moves
+// between, the one that it leaves ceases to write, and the objects stay until the other one applies
+// them.
+func (c *Controller) followTags(ctx context.Context, changed <-chan struct{}) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+		_, changed = c.revisionOf()
+		for _, k := range c.Deployments.all() {
+			c.queue.Add(k)
+		}
+	}
+}
+
+// deploys reports whether this control plane is the one for a Gateway: the one that the Gateway or
+// its namespace names, by its revision or by a tag, or the default one.
 func (c *Controller) deploys(d *model.GatewayDeployment) bool {
 	named := func(revision string) string {
 		if revision == "" {
@@ -143,7 +165,16 @@ func (c *Controller) deploys(d *model.GatewayDeployment) bool {
 		}
 		return revision
 	}
-	return named(d.Revision) == named(c.Revision)
+	revisionOf, _ := c.revisionOf()
+	return revisionOf(named(d.Revision)) == named(c.Revision)
+}
+
+// revisionOf is RevisionOf, also where there are no tags.
+func (c *Controller) revisionOf() (revisionOf func(string) string, changed <-chan struct{}) {
+	if c.RevisionOf == nil {
+		return func(name string) string { return name }, nil
+	}
+	return c.RevisionOf()
 }
 
 // deploy applies each object of a Gateway, whatever becomes of the others.

@@ -48,6 +48,13 @@ func (d *Deployments) get(k source.Key) *model.GatewayDeployment {
 	return d.wanted[k]
 }
 
+// all returns all Gateways that are deployed.
+func (d *Deployments) all() []source.Key {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(d.wanted), source.Key.Compare)
+}
+
 // listen sets the listener, and returns all Gateways that are deployed.
 func (d *Deployments) listen(listener func(source.Key)) []source.Key {
 	d.mu.Lock()

@@ -87,7 +87,7 @@ var removable = []schema.GroupVersionKind{
 }
 
 // Leftovers returns the steps that remove what this program has applied for a revision and that is
-// not among the objects. With no objects that is all of it.
+// not among the objects. With no objects that is all of it. Tags that somebody has set stay.
 func (c *Cluster) Leftovers(ctx context.Context, objects []*unstructured.Unstructured, revision string,
 ) ([]Step, error) {
 	var steps []Step
@@ -103,12 +103,16 @@ func (c *Cluster) Leftovers(ctx context.Context, objects []*unstructured.Unstruc
 		}
 		for i := range all.Items {
 			o := &all.Items[i]
-			if !slices.ContainsFunc(objects, func(x *unstructured.Unstructured) bool { return Name(x) == Name(o) }) {
+			if !isOthersTag(o, revision) && !contains(objects, o) {
 				steps = append(steps, Step{Object: o, Live: o, Action: Remove})
 			}
 		}
 	}
 	return steps, nil
+}
+
+func contains(objects []*unstructured.Unstructured, o *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(objects, func(x *unstructured.Unstructured) bool { return Name(x) == Name(o) })
 }
 
 // Revisions returns the revisions that this program has installed, with the namespace of each.

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -47,6 +48,12 @@ func isOurs(live *unstructured.Unstructured) bool {
 	return false
 }
 
+// isOthersTag reports whether an object is a revision tag that was not installed with the revision.
+// istioctl copies the labels of the revision's webhook to it.
+func isOthersTag(live *unstructured.Unstructured, revision string) bool {
+	return live.GetLabels()[kinds.TagLabel] != "" && !isOurs(live) && !wasApplied(live, revision)
+}
+
 // foreign says why an object in the cluster must not be touched; empty: it is Lateen's.
 func foreign(live *unstructured.Unstructured, revision string) string {
 	labels, release := live.GetLabels(), live.GetAnnotations()[helmRelease]
@@ -74,9 +81,21 @@ func foreign(live *unstructured.Unstructured, revision string) string {
 	return whose
 }
 
+// names are those by which a revision injects, each with what it is.
+func names(revision string, objects []*unstructured.Unstructured) map[string]string {
+	all := map[string]string{}
+	for _, o := range objects {
+		if tag := o.GetLabels()[kinds.TagLabel]; tag != "" {
+			all[tag] = "tag"
+		}
+	}
+	all[revision] = "revision"
+	return all
+}
+
 // otherInjectors returns what is in the way of a revision: webhooks that are not Lateen's and
-// inject for it too. A Pod would get two proxies.
-func (c *Cluster) otherInjectors(ctx context.Context, revision string) ([]string, error) {
+// inject for one of its names too. A Pod would get two proxies.
+func (c *Cluster) otherInjectors(ctx context.Context, names map[string]string) ([]string, error) {
 	kind := &unstructured.Unstructured{}
 	kind.SetAPIVersion("admissionregistration.k8s.io/v1")
 	kind.SetKind("MutatingWebhookConfiguration")
@@ -94,8 +113,11 @@ func (c *Cluster) otherInjectors(ctx context.Context, revision string) ([]string
 		if o.GetLabels()[partOf] == lateen {
 			continue
 		}
-		if o.GetLabels()[kinds.RevisionLabel] == revision || o.GetLabels()["istio.io/tag"] == revision {
-			found = append(found, Name(o))
+		for _, label := range []string{kinds.RevisionLabel, kinds.TagLabel} {
+			if name := o.GetLabels()[label]; names[name] != "" {
+				found = append(found, fmt.Sprintf("%s injects for the %s %s too", Name(o), names[name], name))
+				break
+			}
 		}
 	}
 	return found, nil

@@ -79,11 +79,9 @@ func (c *Cluster) Plan(ctx context.Context, objects []*unstructured.Unstructured
 			steps = append(steps, step)
 		}
 	}
-	injectors, err := c.otherInjectors(ctx, o.Revision)
+	injectors, err := c.otherInjectors(ctx, names(o.Revision, objects))
 	problems = append(problems, err)
-	for _, name := range injectors {
-		others.Objects = append(others.Objects, fmt.Sprintf("%s injects for the revision %s too", name, o.Revision))
-	}
+	others.Objects = append(others.Objects, injectors...)
 	if len(others.Objects) > 0 {
 		problems = append(problems, &others)
 	}

@@ -65,8 +65,8 @@ func Kinds() []*kinds.Descriptor {
 type Checker struct {
 	// Discovery is the address of the revision's control plane, with its port. Proxies may name it.
 	Discovery string
-	// Tags are the revision tags of the cluster; see the function Tags.
-	Tags map[string]string
+	// Known are the names of revisions and tags of the cluster; see the function Known.
+	Known map[string]bool
 
 	converter *convert.Converter
 	mesh      model.MeshConfig
@@ -128,7 +128,7 @@ func (c *Checker) Check(o *unstructured.Unstructured) Verdict {
 		c.together.Add(d.Object)
 	}
 	v.judge(problems)
-	v.Findings = append(v.Findings, c.Tagged(o.GetLabels(), "metadata")...)
+	v.Warnings = append(v.Warnings, c.Unnamed(o.GetLabels(), "metadata")...)
 	v.Differences = slices.Concat(v.Differences,
 		named("metadata.annotations", o.GetAnnotations(), istionames.Annotations()),
 		named("metadata.labels", o.GetLabels(), istionames.Labels()),
@@ -198,7 +198,7 @@ const injectionLabel = "istio-injection"
 func Namespace(o *unstructured.Unstructured, revision string, webhooks []unstructured.Unstructured) Verdict {
 	v := Verdict{Kind: "Namespace", Name: o.GetName()}
 	v.Findings = Labels(o.GetLabels())
-	label := Asks(o, revision)
+	label := Asks(o, NamesOf(revision, webhooks))
 	if label == "" {
 		return v
 	}
@@ -237,14 +237,15 @@ func Labels(labels map[string]string) (findings []Finding) {
 	return findings
 }
 
-// Asks returns the label by which a namespace asks for proxies of a revision, as label=value, or ""
-// if it does not. The label istio-injection speaks to the default revision, and counts alone.
-func Asks(o *unstructured.Unstructured, revision string) string {
+// Asks returns the label by which a namespace asks for proxies of a revision with these names (see
+// NamesOf), as label=value, or "" if it does not. The label istio-injection speaks to the name
+// "default", and counts alone.
+func Asks(o *unstructured.Unstructured, names []string) string {
 	injection, named := o.GetLabels()[injectionLabel], o.GetLabels()[kinds.RevisionLabel]
 	switch {
-	case injection == "enabled" && revision == "default":
+	case injection == "enabled" && slices.Contains(names, "default"):
 		return injectionLabel + "=" + injection
-	case injection == "" && named == revision:
+	case injection == "" && slices.Contains(names, named):
 		return kinds.RevisionLabel + "=" + named
 	}
 	return ""

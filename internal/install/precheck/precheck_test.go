@@ -149,6 +149,6 @@ func TestNamespacesAskForProxiesOfARevision(t *testing.T) {
 	} {
 		o := &unstructured.Unstructured{}
 		o.SetLabels(c.labels)
-		require.Equal(t, c.want, Asks(o, c.revision), "%v", c)
+		require.Equal(t, c.want, Asks(o, []string{c.revision}), "%v", c)
 	}
 }

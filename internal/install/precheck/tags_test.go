@@ -18,63 +18,72 @@ func tagWebhook(tag, revision string) unstructured.Unstructured {
 	return o
 }
 
-// TestRevisionTagsAreNoGo: nobody answers to a tag once istiod is gone, so what names one would be
-// outside of the mesh.
-func TestRevisionTagsAreNoGo(t *testing.T) {
+// TestTagsOfOtherRevisionsDiffer: whoever has a tag now keeps it until somebody moves it. A tag
+// with the name of the revision would inject a second proxy.
+func TestTagsOfOtherRevisionsDiffer(t *testing.T) {
 	webhooks := []unstructured.Unstructured{
-		tagWebhook("prod", "v1"), tagWebhook("default", "v1"), tagWebhook("lateen", "v1"),
+		tagWebhook("prod", "v1"), tagWebhook("mine", "lateen"), tagWebhook("lateen", "v1"), tagWebhook("", "v1"),
 	}
+	verdicts := TagWebhooks(webhooks, "lateen")
+	require.Len(t, verdicts, 2)
+	require.Equal(t, "istio-revision-tag-prod", verdicts[0].Name)
+	require.True(t, verdicts[0].Go())
+	require.Contains(t, verdicts[0].Differences[0].Why, "lateen tag set prod --revision lateen --overwrite")
+	require.Equal(t, "istio-revision-tag-lateen", verdicts[1].Name)
+	require.False(t, verdicts[1].Go())
+
+	require.Equal(t, []string{"lateen", "mine"}, NamesOf("lateen", webhooks))
+	require.Equal(t, []string{"v2"}, NamesOf("v2", webhooks))
+}
+
+// TestALabelThatNamesNothingIsWarnedOf: nobody reads the object, and its neighbours are unharmed.
+func TestALabelThatNamesNothingIsWarnedOf(t *testing.T) {
+	webhooks := []unstructured.Unstructured{tagWebhook("prod", "v1")}
 	checker, _ := New("istio-system", nil)
-	checker.Tags = Tags(webhooks, "lateen")
-	require.Equal(t, map[string]string{"prod": "v1"}, checker.Tags)
-
-	var names []string
-	for _, v := range TagWebhooks(webhooks) {
-		require.False(t, v.Go())
-		names = append(names, v.Name)
-	}
-	require.Equal(t, []string{"istio-revision-tag-prod", "istio-revision-tag-lateen"}, names)
-
+	checker.Known = Known("lateen", webhooks)
 	for _, c := range []struct {
 		labels map[string]string
-		tagged bool
+		warned bool
 	}{
-		{map[string]string{"istio.io/rev": "prod"}, true},
+		{map[string]string{"istio.io/rev": "nothing"}, true},
+		{map[string]string{"istio.io/rev": "prod"}, false},
 		{map[string]string{"istio.io/rev": "v1"}, false},
 		{map[string]string{"istio.io/rev": "lateen"}, false},
-		{map[string]string{"istio.io/rev": "prod", "istio-injection": "disabled"}, false},
+		{map[string]string{"istio.io/rev": "nothing", "istio-injection": "disabled"}, false},
 		{nil, false},
 	} {
-		found := checker.Tagged(c.labels, "metadata")
-		require.Equal(t, c.tagged, len(found) > 0, "%v", c.labels)
-		if c.tagged {
+		found := checker.Unnamed(c.labels, "metadata")
+		require.Equal(t, c.warned, len(found) > 0, "%v", c.labels)
+		if c.warned {
 			require.Equal(t, "metadata.labels[istio.io/rev]", found[0].Field)
-			require.Contains(t, found[0].Why, "of the revision v1")
 		}
 	}
+	require.Nil(t, Known("lateen", nil), "files do not say which revisions there are")
 
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "networking.istio.io/v1", "kind": "VirtualService",
-		"metadata": map[string]any{"name": "a", "namespace": "shop", "labels": map[string]any{"istio.io/rev": "prod"}},
+		"metadata": map[string]any{"name": "a", "namespace": "shop", "labels": map[string]any{"istio.io/rev": "prd"}},
 		"spec": map[string]any{"hosts": []any{"a.test"}, "http": []any{map[string]any{
 			"route": []any{map[string]any{"destination": map[string]any{"host": "a"}}},
 		}}},
 	}}
 	v := checker.Check(object)
-	require.Len(t, v.Findings, 1)
-	require.Equal(t, "prod", v.Findings[0].Value)
+	require.Empty(t, v.Findings)
+	require.Len(t, v.Warnings, 1)
+	require.Equal(t, "prd", v.Warnings[0].Value)
 }
 
-// TestWorkloadsOfATagAreNoGo: and what injection does otherwise than a workload says is told.
-func TestWorkloadsOfATagAreNoGo(t *testing.T) {
+// TestWorkloadsThatNameNothingAreWarnedOf: and what injection does otherwise than a workload says
+// is told.
+func TestWorkloadsThatNameNothingAreWarnedOf(t *testing.T) {
 	injector, err := inject.New(inject.Options{Namespace: "istio-system"}, inject.Texts{})
 	require.NoError(t, err)
 	checker, _ := New("istio-system", nil)
-	checker.Tags = Tags([]unstructured.Unstructured{tagWebhook("prod", "v1")}, "default")
+	checker.Known = Known("default", []unstructured.Unstructured{tagWebhook("prod", "v1")})
 	o := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "a", "namespace": "shop"},
 		"spec": map[string]any{"template": map[string]any{
-			"metadata": map[string]any{"labels": map[string]any{"istio.io/rev": "prod"}},
+			"metadata": map[string]any{"labels": map[string]any{"istio.io/rev": "prd"}},
 			"spec": map[string]any{
 				"securityContext": map[string]any{"runAsUser": int64(1337)},
 				"containers":      []any{map[string]any{"name": "app", "image": "app"}},
@@ -83,8 +92,8 @@ func TestWorkloadsOfATagAreNoGo(t *testing.T) {
 	}}
 	v, judged := checker.Workload(injector, o, nil)
 	require.True(t, judged)
-	require.Len(t, v.Findings, 1)
-	require.Equal(t, "spec.template.metadata.labels[istio.io/rev]", v.Findings[0].Field)
+	require.Len(t, v.Warnings, 1)
+	require.Equal(t, "spec.template.metadata.labels[istio.io/rev]", v.Warnings[0].Field)
 	require.Len(t, v.Differences, 1)
 	require.Contains(t, v.Differences[0].Why, "runs as 1338")
 }

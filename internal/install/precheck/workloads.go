@@ -66,7 +66,7 @@ func (c *Checker) Workload(
 	at := strings.Join(path, ".")
 	v.Findings = append(injectionFindings(err, at), c.otherControlPlane(template, at)...)
 	podLabels, _, _ := unstructured.NestedStringMap(template, "metadata", "labels")
-	v.Findings = append(v.Findings, c.Tagged(podLabels, strings.TrimPrefix(at+".metadata", "."))...)
+	v.Warnings = append(v.Warnings, c.Unnamed(podLabels, strings.TrimPrefix(at+".metadata", "."))...)
 	var typed corev1.PodTemplateSpec
 	if untrusted.Pod().Typed(raw, &typed) == nil {
 		key := source.Key{Kind: kinds.Kind(v.Kind), Namespace: v.Namespace, Name: v.Name}

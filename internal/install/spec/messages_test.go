@@ -95,9 +95,6 @@ func facts() map[string]func(t *testing.T, i installation) {
 		"without effect: taints of nodes are left to others": func(t *testing.T, i installation) {
 			require.NotContains(t, fmt.Sprint(i.objects), "taint")
 		},
-		noTags: func(t *testing.T, i installation) {
-			require.NotContains(t, fmt.Sprint(i.objects), "istio.io/tag")
-		},
 		"without effect: the control plane is what is installed":         has("Deployment istiod"),
 		"without effect: it names istiod's images; want --image":         has("Deployment istiod"),
 		"without effect: it names istiod's images":                       has("Deployment istiod"),
@@ -132,7 +129,6 @@ func facts() map[string]func(t *testing.T, i installation) {
 		"without effect: the control plane makes its certificate": has("Secret lateen-serving-cert"),
 		"without effect: Lateen has one behaviour":                always,
 		// two revisions: test/incluster
-		allRead: always,
 		"without effect; want a PeerAuthentication": isServed("PeerAuthentication"),
 		metrics: isServed("Telemetry"),
 		"without effect: tokens are always third-party tokens": func(t *testing.T, i installation) {

@@ -89,19 +89,14 @@ func elsewhere() map[string]string {
 		"sidecarInjectorWebhook.useLegacySelectors": notRead,
 		"sidecarInjectorWebhookAnnotations":         notRead,
 		"telemetry":                                 metrics,
-		"defaultRevision":                           allRead,
-		"revisionTags":                              noTags,
 	}
 }
 
 const (
 	notRead  = "without effect: Lateen does not read it"
 	allKinds = "without effect: the kinds are always installed; want --crds=false"
-	allRead  = "without effect: every revision reads objects without the label istio.io/rev"
 	metrics  = "without effect: proxies always have Istio's standard metrics; want a Telemetry"
-	noTags   = "without effect: there are no revision tags yet; want istio.io/rev=REVISION on namespaces " +
-		"(docs/guides/revisions.md)"
-	ambient = "without effect: ambient mode is not served"
+	ambient  = "without effect: ambient mode is not served"
 	// ofPlugin is about the chart of Istio's CNI plugin, which stands beside Lateen's.
 	ofPlugin = "without effect: it is of Istio's chart cni, which is installed for itself (docs/guides/cni.md)"
 )

@@ -42,7 +42,7 @@ func newClient(config *rest.Config, all []*resource) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range append(all, definitions()) {
+	for _, r := range append(all, definitions(), tagWebhooks()) {
 		for _, version := range r.versions {
 			gv := r.in(version)
 			if c.rest[gv] != nil {
@@ -56,7 +56,7 @@ func newClient(config *rest.Config, all []*resource) (*client, error) {
 			}
 			own.ContentType, own.AcceptContentTypes = "application/vnd.kubernetes.protobuf", protobuf
 			own.NegotiatedSerializer = standard.WithoutConversion()
-			if r.custom || r.Group == definitions().Group {
+			if r.custom || r.isMetadata() {
 				own.ContentType, own.AcceptContentTypes = "application/json", "application/json"
 				own.NegotiatedSerializer = newCustomCodec(standard, all, gv)
 			}

@@ -3,7 +3,7 @@
 //
 //	API server ══ one watch per resource and scope ══► watcher ──► fingerprints ──► source.Event
 //	                                                     ▲         (of what was delivered)
-//	   namespaces, mesh configuration ──► planner ───────┘
+//	   namespaces, mesh configuration, tags ──► planner ─┘
 //	                                      (which namespaces are in the mesh, who watches them)
 //
 // # What is kept
@@ -30,6 +30,13 @@
 // answer. Unknown is not empty: a mesh without its policies or endpoints would be worse than the
 // last known state. A resource that does not exist (its CustomResourceDefinition is not installed)
 // is empty, and is looked for again when the definition appears. Optional resources delay nothing.
+//
+// # Revision tags
+//
+// The label istio.io/rev of an object may name a tag of the revision. Webhooks and Services with
+// the label istio.io/tag say which tags there are. When they change, the kinds whose objects may
+// name a revision are listed anew, with the names of now: what begins or ceases to belong is
+// delivered as one event for each scope, and all else stays.
 //
 // # Queues
 //

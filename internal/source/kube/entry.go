@@ -37,9 +37,10 @@ const (
 // reader turns objects into entries. It is used by one goroutine.
 type reader struct {
 	resource *resource
-	revision string
-	seed     maphash.Seed
-	buffer   []byte
+	// revisions are the values of the label istio.io/rev that name this control plane.
+	revisions revisions
+	seed      maphash.Seed
+	buffer    []byte
 }
 
 // read returns the entry of an object, which it may change. It returns false if the object belongs
@@ -48,7 +49,7 @@ func (r *reader) read(o metav1.Object) (entry, bool) {
 	if means := r.resource.builtin.isRelevant; means != nil && !means(o) {
 		return entry{}, false
 	}
-	if rev, set := o.GetLabels()[kinds.RevisionLabel]; set && r.resource.watch.Revisioned && rev != r.revision {
+	if rev, set := o.GetLabels()[kinds.RevisionLabel]; set && r.resource.watch.Revisioned && !r.revisions[rev] {
 		return entry{}, false
 	}
 	e := entry{key: r.keyOf(o)}

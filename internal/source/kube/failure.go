@@ -31,7 +31,7 @@ func (w *watcher) backOff(ctx context.Context, err error) {
 		w.source.o.Metrics.SyncErrors.WithLabelValues(w.source.o.Cluster).Inc()
 		if refused(err) {
 			limit = maxRefusedRetry
-			if w.resource.kind == "" {
+			if w.resource.kind == "" && !w.resource.tags {
 				w.source.crds.setWatched(false)
 			}
 			if w.resource.watch.Optional {

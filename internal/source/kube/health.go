@@ -32,7 +32,7 @@ func (h *health) failed(w *watcher, err error) {
 		if !h.refused[w] {
 			h.refused[w] = true
 			severity := source.Error
-			if w.resource.metadataOnly() {
+			if w.resource.metadataOnly() && !w.resource.tags {
 				severity = source.Warning
 			}
 			h.report(w.description(), &source.Problem{
@@ -102,6 +102,9 @@ func (h *health) report(origin string, p *source.Problem) {
 
 // description says what a watcher does.
 func (w *watcher) description() string {
+	if w.resource.tags {
+		return "watching " + w.definition() + " for revision tags"
+	}
 	if w.namespace == "" {
 		return "watching " + w.definition()
 	}
@@ -111,7 +114,9 @@ func (w *watcher) description() string {
 // consequence says what follows when the watcher is refused.
 func (w *watcher) consequence() string {
 	switch {
-	case w.resource.kind == "":
+	case w.resource.tags && w.listed:
+		return "; the last known revision tags stay in force"
+	case w.resource.kind == "" && !w.resource.tags:
 		return "; definitions that appear are noticed within " + maxUnknownRetry.String()
 	case w.resource.reported:
 		return "; its objects are not in force, which is then not reported of each"

@@ -22,7 +22,8 @@ type Options struct {
 	// ConfigMap is the name of the mesh configuration, "istio" or "istio-<revision>".
 	ConfigMap string
 	// Revision is that of this control plane. An Istio object with the label istio.io/rev is read
-	// only if it names this revision. Objects without the label are for every revision.
+	// only if it names this revision or one of its tags. Objects without the label are for every
+	// revision.
 	Revision string
 	// SecretNamespaces are the only namespaces of which Secrets are read, each by a watch of its
 	// own; empty for all that are selected. The rights may then be those of Roles.
@@ -46,8 +47,10 @@ type Source struct {
 	health       *health
 	crds         *crdEvents
 	scope        *scope
+	tags         *tags
 	sink         source.Sink
 	synced       bool                 // used by Run alone
+	reads        revisions            // of the watchers that Run starts; used by Run alone
 	changes      chan []source.Change // of namespaces and the mesh configuration, unbuffered
 	listed       chan struct{}        // latest-value: a watchSet has delivered its first lists
 	ended        chan struct{}
@@ -70,13 +73,15 @@ func New(o Options) (*Source, error) {
 		fingerprints: newAllFingerprints(),
 		crds:         newCRDEvents(),
 		scope:        newScope(),
+		tags:         newTags(o.Revision),
 		changes:      make(chan []source.Change),
 		listed:       make(chan struct{}, 1),
 		ended:        make(chan struct{}),
 	}
+	s.tags.changed = s.notifyListed
 	s.references = newReferences(s)
 	s.health = newHealth(o.Config.Host, s.send)
-	s.base = append(s.base, definitions())
+	s.base = append(s.base, definitions(), tagWebhooks(), tagServices(o.RootNamespace))
 	for _, r := range all {
 		s.fingerprints.add(r)
 		if r.selectable() {
@@ -92,6 +97,7 @@ func New(o Options) (*Source, error) {
 // can be.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	s.sink = sink
+	s.reads = s.tags.revisions()
 	ctx, cancel := context.WithCancel(ctx)
 	base := s.start(ctx, "", nil, s.base)
 	p := &planner{source: s, own: map[string]*watchSet{}}
@@ -118,12 +124,16 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 			planned = false
 		case <-s.listed:
 		}
-		if base.delivered() && !planned {
+		if base.listed() && s.takeTags() {
+			base = s.reread(ctx, base)
+			p.reread(ctx)
+		}
+		if base.listed() && !planned {
 			s.scope.set(in.Selectors())
 			p.apply(ctx, in.Namespaces())
 			planned = true
 		}
-		listed := planned && p.delivered() // what that has named is known
+		listed := planned && base.delivered() && p.delivered() // what that has named is known
 		s.references.apply(ctx)
 		if !s.synced && listed && s.references.delivered() {
 			s.synced = true

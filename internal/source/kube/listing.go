@@ -19,10 +19,11 @@ type update struct {
 type listing struct {
 	seen    map[source.Key]struct{}
 	changed map[source.Key]update
+	tags    map[string]tag // of a list of revision tags, by the object's name
 }
 
 func newListing() *listing {
-	return &listing{seen: map[source.Key]struct{}{}, changed: map[source.Key]update{}}
+	return &listing{seen: map[source.Key]struct{}{}, changed: map[source.Key]update{}, tags: map[string]tag{}}
 }
 
 func (p *listing) add(e entry, w *watcher) {

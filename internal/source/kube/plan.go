@@ -118,6 +118,16 @@ func (p *planner) apply(ctx context.Context, wanted map[string]bool) {
 	}
 }
 
+// reread lets all watches read what names a revision anew.
+func (p *planner) reread(ctx context.Context) {
+	if p.wide != nil {
+		p.wide = p.source.reread(ctx, p.wide)
+	}
+	for ns, t := range p.own {
+		p.own[ns] = p.source.reread(ctx, t)
+	}
+}
+
 // stop ends all watches.
 func (p *planner) stop() {
 	if p.wide != nil {

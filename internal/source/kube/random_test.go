@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -207,7 +208,10 @@ func newWriter(t *testing.T, r *rapid.T, api *kubeapi.Server) *writer {
 	for _, d := range kinds.Watched() {
 		w.resources[d.Resource], w.kinds[d.Resource] = d.GroupVersionResource(), d.Kind
 	}
+	webhooks := admissionregistrationv1.SchemeGroupVersion.WithResource("mutatingwebhookconfigurations")
+	w.resources[webhooks.Resource], w.kinds[webhooks.Resource] = webhooks, "MutatingWebhookConfiguration"
 	t.Cleanup(func() {
+		_ = w.client.Resource(webhooks).Delete(context.Background(), "tag-"+w.home, metav1.DeleteOptions{})
 		for _, cluster := range []string{"nodes", "ingressclasses"} {
 			for _, name := range written {
 				_ = w.client.Resource(w.resources[cluster]).Delete(
@@ -235,6 +239,9 @@ func (w *writer) name(resource, name string) string {
 
 // write writes something, and returns what came of it.
 func (w *writer) write(r *rapid.T) string {
+	if rapid.IntRange(0, 7).Draw(r, "a tag") == 7 {
+		return w.writeTag(r)
+	}
 	resource := rapid.SampledFrom(slices.Sorted(maps.Keys(contents))).Draw(r, "resource")
 	if resource == "namespaces" {
 		value := rapid.SampledFrom([]string{`"in"`, `"in"`, `"out"`, "null"}).Draw(r, "label")
@@ -270,10 +277,27 @@ func (w *writer) write(r *rapid.T) string {
 	case 3:
 		return w.patch(in, name, rapid.SampledFrom([]string{
 			`{"metadata":{"labels":{"istio.io/rev":"stable"}}}`, `{"metadata":{"labels":{"istio.io/rev":"canary"}}}`,
-			`{"metadata":{"labels":{"istio.io/rev":null}}}`,
+			`{"metadata":{"labels":{"istio.io/rev":null}}}`, `{"metadata":{"labels":{"istio.io/rev":"prod"}}}`,
 		}).Draw(r, "revision"))
 	}
 	return w.put(in, resource, name, content)
+}
+
+// writeTag lets the tag "prod" be of a revision, or of none.
+func (w *writer) writeTag(r *rapid.T) string {
+	in := w.client.Resource(w.resources["services"]).Namespace(w.home)
+	resource, name := "services", "tag"
+	if rapid.Bool().Draw(r, "by its webhook") {
+		resource, name = "mutatingwebhookconfigurations", "tag-"+w.home
+		in = w.client.Resource(w.resources[resource])
+	}
+	if rapid.IntRange(0, 3).Draw(r, "removed") == 3 {
+		return w.remove(in, name)
+	}
+	return w.put(in, resource, name, fmt.Sprintf(
+		`{metadata: {labels: {istio.io/tag: prod, istio.io/rev: %s}}, spec: {ports: [{port: 80}]}}`,
+		rapid.SampledFrom([]string{"canary", "stable"}).Draw(r, "revision of the tag"),
+	))
 }
 
 // put creates an object, or gives it other content.

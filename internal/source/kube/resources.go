@@ -3,6 +3,7 @@ package kube
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -29,6 +30,10 @@ type resource struct {
 	watch     kinds.Watch
 	// builtin says how to read objects of Kubernetes' own kinds.
 	builtin builtin
+	// labels is the label selector of all requests.
+	labels string
+	// tags is set for resources whose objects are revision tags. They are not delivered.
+	tags bool
 }
 
 // resources returns everything that is watched.
@@ -101,7 +106,11 @@ func definitions() *resource {
 }
 
 // metadataOnly reports whether only the metadata of objects is requested.
-func (r *resource) metadataOnly() bool { return r.kind == "" || r.reported }
+func (r *resource) metadataOnly() bool { return r.reported || r.isMetadata() }
+
+// isMetadata reports whether nothing but the metadata of objects has a meaning. The client of the
+// group of Services decodes whole objects, so those are requested whole.
+func (r *resource) isMetadata() bool { return r.kind == "" && r.Group != corev1.GroupName }
 
 // in returns the resource's group in one of its versions.
 func (r *resource) in(version string) schema.GroupVersion {

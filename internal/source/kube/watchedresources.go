@@ -16,10 +16,12 @@ type WatchedResource struct {
 }
 
 // WatchedResources returns all resources that a source with this root namespace watches. ConfigMaps
-// are watched in all namespaces as far as other objects name them.
+// are watched in all namespaces as far as other objects name them. The Services of revision tags
+// are among all Services.
 func WatchedResources(rootNamespace string) []WatchedResource {
 	var all []WatchedResource
-	read := append(resources(&Options{RootNamespace: rootNamespace}), definitions(), referenced(source.Key{}))
+	read := append(resources(&Options{RootNamespace: rootNamespace}), definitions(), referenced(source.Key{}),
+		tagWebhooks())
 	for _, r := range read {
 		one := WatchedResource{r.GroupVersionResource, r.namespace}
 		if !slices.Contains(all, one) { // of ConfigMaps there are two watches

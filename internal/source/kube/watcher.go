@@ -49,7 +49,7 @@ func newWatcher(t *watchSet, r *resource) *watcher {
 		resource:     r,
 		namespace:    t.namespace,
 		fingerprints: t.source.fingerprints.of(r),
-		reader:       reader{resource: r, revision: t.source.o.Revision, seed: t.source.seed},
+		reader:       reader{resource: r, revisions: t.source.reads, seed: t.source.seed},
 	}
 	if r.namespace != "" {
 		w.namespace = r.namespace
@@ -94,6 +94,7 @@ func (w *watcher) follow(ctx context.Context) error {
 		AllowWatchBookmarks: true,
 		ResourceVersion:     w.version,
 		FieldSelector:       w.resource.watch.Fields,
+		LabelSelector:       w.resource.labels,
 		TimeoutSeconds:      watchTimeout(),
 	}
 	var p *listing
@@ -184,6 +185,10 @@ func (w *watcher) recovered() {
 
 // handle applies one object.
 func (w *watcher) handle(deleted bool, o metav1.Object, p *listing) {
+	if w.resource.tags {
+		w.handleTag(deleted, o, p)
+		return
+	}
 	if w.resource.kind == "" {
 		w.source.crds.notify(o.GetName())
 		return
@@ -239,6 +244,11 @@ func (w *watcher) count(result string) {
 
 // finishList delivers a list. It returns false if ctx ended first.
 func (w *watcher) finishList(ctx context.Context, p *listing) bool {
+	if w.resource.tags {
+		w.source.tags.replace(w.resource.Resource, p.tags)
+		w.skipFirstList()
+		return true
+	}
 	if w.resource.kind == "" {
 		w.source.crds.setWatched(true)
 		w.skipFirstList()
@@ -268,7 +278,9 @@ const pageSize = 500
 // list reads pages, for a server that cannot stream lists.
 func (w *watcher) list(ctx context.Context) error {
 	p := newListing()
-	o := metav1.ListOptions{FieldSelector: w.resource.watch.Fields, Limit: pageSize}
+	o := metav1.ListOptions{
+		FieldSelector: w.resource.watch.Fields, LabelSelector: w.resource.labels, Limit: pageSize,
+	}
 	for {
 		page, err := w.request(o, metadataList).Do(ctx).Get()
 		if err != nil {

@@ -14,14 +14,19 @@ import (
 type watchSet struct {
 	namespace string // "" for all
 	source    *Source
+	resources []*resource
 	cancel    context.CancelFunc
 	watchers  sync.WaitGroup
+	// stopRevisioned ends the watchers of kinds whose objects may name a revision, and again
+	// watches in their place since then; nil before. Both are used by Run alone.
+	stopRevisioned func()
+	again          *watchSet
 	// initial is set if the set began before the source was synced.
 	initial bool
 
 	// deliverMu orders deliveries against the exclusion of a namespace. Watchers deliver under its
-	// read lock.
-	deliverMu sync.RWMutex
+	// read lock. The set in again has the same.
+	deliverMu *sync.RWMutex
 	// served are the namespaces that a set for all namespaces serves; nil for every one.
 	served map[string]bool
 
@@ -33,31 +38,56 @@ type watchSet struct {
 
 // start begins to watch resources in a scope.
 func (s *Source) start(ctx context.Context, namespace string, only map[string]bool, all []*resource) *watchSet {
-	ctx, cancel := context.WithCancel(ctx)
 	t := &watchSet{
 		namespace: namespace,
 		source:    s,
-		cancel:    cancel,
+		resources: all,
+		deliverMu: &sync.RWMutex{},
 		served:    only,
 		initial:   !s.synced,
 		pending:   len(all),
 		done:      make(chan struct{}),
 	}
-	for _, r := range all {
-		w := newWatcher(t, r)
-		t.watchers.Go(func() { w.run(ctx) })
-	}
+	t.run(ctx)
 	return t
+}
+
+// run starts the watchers.
+func (t *watchSet) run(ctx context.Context) {
+	ctx, t.cancel = context.WithCancel(ctx)
+	named, cancel := context.WithCancel(ctx)
+	var revisioned sync.WaitGroup
+	t.stopRevisioned = func() {
+		cancel()
+		revisioned.Wait()
+	}
+	for _, r := range t.resources {
+		w := newWatcher(t, r)
+		if r.watch.Revisioned {
+			revisioned.Go(func() { w.run(named) })
+		} else {
+			t.watchers.Go(func() { w.run(ctx) })
+		}
+	}
 }
 
 // stop ends the watchers. Nothing is delivered by them after it returns.
 func (t *watchSet) stop() {
 	t.cancel()
 	t.watchers.Wait()
+	t.stopRevisioned()
+	if t.again != nil {
+		t.again.stop()
+	}
 }
 
-// delivered reports whether the first lists were delivered.
+// delivered reports whether all first lists were delivered, also those of rereading.
 func (t *watchSet) delivered() bool {
+	return t.listed() && (t.again == nil || t.again.delivered())
+}
+
+// listed reports whether the first lists of the set itself were delivered.
+func (t *watchSet) listed() bool {
 	select {
 	case <-t.done:
 		return true
@@ -97,7 +127,7 @@ func (t *watchSet) deliverFirst(ctx context.Context, list func(*source.Event)) b
 	case <-t.done:
 		return true
 	case <-ctx.Done():
-		return t.delivered()
+		return t.listed()
 	}
 }
 
