@@ -117,6 +117,7 @@ func TestIstioctlWorksUnchanged(t *testing.T) {
 	own := root + "/" + pod.Name
 	c.runPods(t, pod, kubelet(t, binary,
 		fmt.Sprintf("--port=%s:15012=127.0.0.1:%d", own, r.ports["secure-xds"]),
+		fmt.Sprintf("--port=%s:15017=127.0.0.1:%d", own, r.ports["webhook"]),
 		fmt.Sprintf("--port=%s:15014=127.0.0.1:%d", own, r.ports["monitoring"]),
 		fmt.Sprintf("--port=%s:9876=127.0.0.1:%d", own, r.ports["log-control"]),
 		fmt.Sprintf("--port=default/web-0:15000=%s", admin),
@@ -148,6 +149,12 @@ func TestIstioctlWorksUnchanged(t *testing.T) {
 		"metadata": {"name": "callers", "namespace": "default"}, "spec": {
 			"selector": {"matchLabels": {"app": "api"}},
 			"rules": [{"from": [{"source": {"namespaces": ["shop"]}}]}]}}`)
+	routes, err := filepath.Abs("../../examples/bookinfo/gateway.yaml")
+	require.NoError(t, err)
+	workload := filepath.Join(t.TempDir(), "pod.yaml")
+	require.NoError(t, os.WriteFile(workload, []byte(`{"apiVersion": "v1", "kind": "Pod",
+		"metadata": {"name": "a", "namespace": "default"},
+		"spec": {"containers": [{"name": "a", "image": "a"}]}}`), 0o600))
 	eventually(t, func(ct require.TestingT) {
 		out, err := tool.try(t, "experimental", "authz", "check", "api-0.default")
 		require.NoError(ct, err)
@@ -164,7 +171,9 @@ func TestIstioctlWorksUnchanged(t *testing.T) {
 		{"proxy-status api-0.default", []string{"Clusters Match", "Listeners Match"}},
 		{"create-remote-secret --name east", []string{"istio-remote-secret-east"}},
 		{"experimental envoy-stats web-0.default", []string{"cluster_manager.cds.version_text"}},
-		{"validate -f testdata/virtualservice.yaml", []string{"is valid"}},
+		{"experimental check-inject web-0.default", []string{"lateen-injector-istio-system", "No matching"}},
+		{"kube-inject -f " + workload + " --webhookConfig lateen-injector-istio-system", []string{"istio-proxy"}},
+		{"validate -f " + routes, []string{"is valid"}},
 	})
 	out, err := tool.try(t, "proxy-status", "web-1.default")
 	require.Error(t, err, out)

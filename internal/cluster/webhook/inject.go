@@ -19,7 +19,7 @@ const InjectPath = "/inject"
 // of Pods. Without an injector there is no answer, and the API server's failure policy decides.
 func (h *handler) inject(path string, r *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
 	response := &admissionv1.AdmissionResponse{UID: r.UID, Allowed: true}
-	if r.Kind.Group != "" || r.Kind.Kind != "Pod" || r.Operation != admissionv1.Create || r.SubResource != "" {
+	if !createsPod(r) && !isOfKubeInject(r) {
 		return response, nil
 	}
 	injector, err := h.Injector()
@@ -57,6 +57,17 @@ func (h *handler) inject(path string, r *admissionv1.AdmissionRequest) (*admissi
 		h.Log.Debug("a Pod gets no proxy", "namespace", r.Namespace, "name", r.Name, "reason", result.Reason)
 	}
 	return response, nil
+}
+
+// createsPod reports whether a request is about the creation of a Pod.
+func createsPod(r *admissionv1.AdmissionRequest) bool {
+	return r.Kind.Group == "" && r.Kind.Kind == "Pod" && r.Operation == admissionv1.Create && r.SubResource == ""
+}
+
+// isOfKubeInject reports whether istioctl kube-inject asks, which names the kind of the question
+// and no operation. An API server asks nothing like it.
+func isOfKubeInject(r *admissionv1.AdmissionRequest) bool {
+	return r.Kind.Group == admissionv1.GroupName && r.Kind.Kind == "AdmissionRequest" && r.Operation == ""
 }
 
 // variables returns those that a path sets. A slash in a value is written --slash--.

@@ -86,6 +86,12 @@ func TestInjection(t *testing.T) {
 	got, _ = askInjection(t, h, InjectPath, `{"spec": 5}`, nil)
 	require.False(t, got.Allowed)
 
+	got, _ = askInjection(t, h, InjectPath, plainPod, func(r *admissionv1.AdmissionRequest) { // istioctl kube-inject
+		r.Kind = metav1.GroupVersionKind{Group: admissionv1.GroupName, Version: "v1", Kind: "AdmissionRequest"}
+		r.Operation = ""
+	})
+	require.NotEmpty(t, got.Patch)
+
 	for name, edit := range map[string]func(*admissionv1.AdmissionRequest){
 		"an update":      func(r *admissionv1.AdmissionRequest) { r.Operation = admissionv1.Update },
 		"another kind":   func(r *admissionv1.AdmissionRequest) { r.Kind.Kind = "Secret" },
@@ -97,7 +103,7 @@ func TestInjection(t *testing.T) {
 		require.Empty(t, got.Patch, name)
 	}
 	for metric, want := range map[string]float64{
-		"requests": 5, "injected": 2, "skipped": 1, "failed": 2,
+		"requests": 6, "injected": 3, "skipped": 1, "failed": 2,
 	} {
 		of := map[string]float64{
 			"requests": valueOf(t, metrics.Injection.Requests),
