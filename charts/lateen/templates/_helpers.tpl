@@ -58,10 +58,36 @@ app.kubernetes.io/name: lateen
 app.kubernetes.io/part-of: lateen
 {{- end }}
 
-{{- /* The values below pilot. Istio's chart takes them without that prefix too, and these come first. */ -}}
+{{- /* The values below pilot that Istio's chart takes without that prefix too. */ -}}
+{{- define "lateen.flat" -}}
+{{ list "image" "replicaCount" "autoscaleEnabled" "autoscaleMin" "autoscaleMax" "autoscaleBehavior" "cpu" "memory" "resources" "rollingMaxSurge" "rollingMaxUnavailable" "env" "envVarFrom" "extraContainerArgs" "volumes" "volumeMounts" "initContainers" "ipFamilyPolicy" "ipFamilies" "pdb" "deploymentLabels" "deploymentAnnotations" "podLabels" "podAnnotations" "serviceAnnotations" "serviceAccountAnnotations" "nodeSelector" "affinity" "tolerations" "topologySpreadConstraints" "secretNamespaces" "keepaliveMaxServerConnectionAge" "cni" | toJson }}
+{{- end }}
+
+{{- /* Puts what is set over the defaults. Each template begins with it; the first one does it for all. What a copy of Istio's values
+has without the prefix pilot stands above these defaults, and below all that is set outside of it. */ -}}
+{{- define "lateen.prepare" -}}
+{{- if hasKey .Values "_internal_defaults_do_not_set" }}
+{{- $defaults := deepCopy (get .Values "_internal_defaults_do_not_set") }}
+{{- $pilot := get $defaults "pilot" }}
+{{- range $name := include "lateen.flat" . | fromJsonArray }}
+{{- if hasKey $defaults $name }}
+{{- $_ := mustMergeOverwrite $pilot (pick $defaults $name) }}
+{{- $_ := unset $defaults $name }}
+{{- end }}
+{{- end }}
+{{- $_ := set . "Values" (mustMergeOverwrite $defaults (deepCopy (omit .Values "_internal_defaults_do_not_set"))) }}
+{{- end }}
+{{- end }}
+
+{{- /* The values below pilot, with those that stand without that prefix, which come first. */ -}}
 {{- define "lateen.pilot" -}}
-{{- $flat := pick .Values "image" "replicaCount" "autoscaleEnabled" "autoscaleMin" "autoscaleMax" "autoscaleBehavior" "cpu" "memory" "resources" "rollingMaxSurge" "rollingMaxUnavailable" "env" "envVarFrom" "extraContainerArgs" "volumes" "volumeMounts" "initContainers" "ipFamilyPolicy" "ipFamilies" "pdb" "deploymentLabels" "deploymentAnnotations" "podLabels" "podAnnotations" "serviceAnnotations" "serviceAccountAnnotations" "nodeSelector" "affinity" "tolerations" "topologySpreadConstraints" "secretNamespaces" "keepaliveMaxServerConnectionAge" "cni" -}}
-{{ mustMergeOverwrite (deepCopy .Values.pilot) $flat | toJson }}
+{{- $pilot := deepCopy .Values.pilot }}
+{{- range $name := include "lateen.flat" . | fromJsonArray }}
+{{- if hasKey $.Values $name }}
+{{- $_ := mustMergeOverwrite $pilot (pick $.Values $name) }}
+{{- end }}
+{{- end }}
+{{- toJson $pilot }}
 {{- end }}
 
 {{- /* Whether Gateways of the Gateway API are deployed; empty if not. */ -}}
@@ -101,6 +127,9 @@ name would be rights for all, so without signers there are none. */ -}}
 {{- $pilot := include "lateen.pilot" . | fromJson -}}
 {{- if not $pilot.image }}
 {{- fail "pilot.image is empty; want the image of the control plane, as registry.example.com/lateen:v1" }}
+{{- end }}
+{{- if eq $pilot.image "pilot" }}
+{{- fail "pilot.image = \"pilot\" is istiod's; want the image of the control plane, as registry.example.com/lateen:v1" }}
 {{- end }}
 {{- with (.Values.global).istioNamespace }}
 {{- if ne . $.Release.Namespace }}

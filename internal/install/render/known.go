@@ -2,6 +2,7 @@ package render
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -32,6 +33,9 @@ func (s Schema) Knows(path []string) bool {
 			return true // the names are free
 		}
 		next, ok := below[name].(map[string]any)
+		if ok && isOfIstio(next) {
+			return false
+		}
 		if !ok {
 			return node["additionalProperties"] != false
 		}
@@ -47,10 +51,19 @@ func (s Schema) Names(path ...string) bool {
 	for _, name := range path {
 		below, _ := node["properties"].(map[string]any)
 		next, ok := below[name].(map[string]any)
-		if !ok {
+		if !ok || isOfIstio(next) {
 			return false
 		}
 		node = next
 	}
 	return true
+}
+
+// OfIstio begins the description of a value that a chart takes for Istio's files alone.
+const OfIstio = "Istio's; without effect"
+
+// isOfIstio reports whether a value has no effect, so that it is none of the chart's own.
+func isOfIstio(node map[string]any) bool {
+	description, _ := node["description"].(string)
+	return strings.HasPrefix(description, OfIstio)
 }

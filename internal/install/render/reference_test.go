@@ -41,8 +41,8 @@ func table(t *testing.T, name string) string {
 	rows.WriteString("| value | default | what |\n|---|---|---|\n")
 	var visit func(path string, node map[string]any, value any)
 	visit = func(path string, node map[string]any, value any) {
-		if node["$ref"] != nil {
-			return // the same as below pilot
+		if node["$ref"] != nil || isOfIstio(node) {
+			return // the same as below pilot, or of no use
 		}
 		below, _ := node["properties"].(map[string]any)
 		of, _ := value.(map[string]any)

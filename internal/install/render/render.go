@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 	"regexp"
 	"strings"
 
@@ -70,6 +71,9 @@ func (r Release) Objects() ([]*unstructured.Unstructured, error) {
 	}
 	var all []*unstructured.Unstructured
 	for name, text := range files {
+		if path.Base(name) == notesFile {
+			continue
+		}
 		objects, err := parse(text)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -79,6 +83,9 @@ func (r Release) Objects() ([]*unstructured.Unstructured, error) {
 	Sort(all)
 	return all, nil
 }
+
+// notesFile is the template of what Helm prints of a release.
+const notesFile = "NOTES.txt"
 
 // load reads an embedded chart.
 func load(name string) (*chart.Chart, error) {

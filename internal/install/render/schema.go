@@ -169,6 +169,9 @@ func properties(schema any) map[string][]string {
 		of, _ := node.(map[string]any)
 		below, _ := of["properties"].(map[string]any)
 		for name, sub := range below {
+			if of, _ := sub.(map[string]any); name == internalDefaults || isOfIstio(of) {
+				continue
+			}
 			all[path] = append(all[path], name)
 			visit(join(path, name), sub)
 		}

@@ -75,6 +75,6 @@ func (r *Reader) gatewayValues(f fields) {
 		of.ignore("name")
 		of.reportUnread()
 	}
-	f.to(r.values, "securityContext", "gateways.securityContext")
+	f.to(r.values, "securityContext", "gateways.securityContext", "seccompProfile", "gateways.seccompProfile")
 	f.reportUnread()
 }

@@ -42,6 +42,7 @@ func elsewhere() map[string]string {
 		"global.defaultNodeSelector":                "without effect; want pilot.nodeSelector",
 		"global.defaultResources":                   "without effect; want pilot.resources and global.proxy.resources",
 		"global.defaultTolerations":                 "without effect; want pilot.tolerations",
+		"global.enableReaderRBAC":                   notRead,
 		"global.externalIstiod":                     notRead,
 		"global.ipFamilies":                         notRead,
 		"global.ipFamilyPolicy":                     notRead,
