@@ -6,7 +6,7 @@
 //	Fleet, Ready, Gatherer ─┬─► Handler ───► /metrics /ready /version /debug/…
 //	Mesh ───────────────────┘─► Inspector ─► the same over xDS, as istioctl asks for it
 //
-// It only reads, through small interfaces; but for the level of the log, which istioctl may set. It
+// It reads through small interfaces, and sets nothing but the level of the log, for istioctl. It
 // may import source, api/kinds, api/model, mesh/state, mesh/scope, mesh/policy, mesh/census,
 // xds/resource, xds/session, xds/serve and its own page. Only app imports it.
 package admin

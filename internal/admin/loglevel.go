@@ -62,7 +62,11 @@ func (l logging) set(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "stack traces and callers are not logged; want output_level alone", http.StatusBadRequest)
 		return
 	}
-	level, known := logLevels()[strings.ToLower(wanted.Level)]
+	name := strings.ToLower(wanted.Level)
+	if name == "fatal" { // no line is above an error
+		name = "error"
+	}
+	level, known := logLevels()[name]
 	if !known {
 		http.Error(w, fmt.Sprintf("output_level = %.64q; want debug, info, warn, error or none", wanted.Level),
 			http.StatusBadRequest)

@@ -57,13 +57,15 @@ func setRules(o intercept.Options) error {
 // validate finds out whether the Pod's connections come to the proxy, by rules that a CNI plugin
 // has set.
 func validate(ctx context.Context, o intercept.Options) error {
-	pod, err := intercept.PodAddress()
+	pod, err := intercept.PodAddresses()
 	if err != nil {
 		return fmt.Errorf("the rules cannot be validated: %w", err)
 	}
-	if err := intercept.Validate(ctx, o, pod); err != nil {
-		return err
+	for _, address := range pod {
+		if err := intercept.Validate(ctx, o, address); err != nil {
+			return err
+		}
 	}
-	slog.Info("connections come to the proxy", "address", pod)
+	slog.Info("connections come to the proxy", "addresses", pod)
 	return nil
 }

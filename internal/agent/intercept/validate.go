@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -22,7 +23,7 @@ const NotRedirected = 126
 const between = 100 * time.Millisecond
 
 // Validate reports whether rules that something else has set redirect the proxy's connections to
-// the Pod, as Istio's CNI plugin does. It has to run as the proxy's user, and before the proxy: it
+// an address of the Pod, as Istio's CNI plugin does. It has to run as the proxy's user, and before the proxy: it
 // listens at the proxy's ports, and calls the Pod at a port where nobody listens. The error is
 // ErrNotRedirected if no call arrives within the time that the options give.
 func Validate(ctx context.Context, o Options, pod netip.Addr) error {
@@ -39,16 +40,19 @@ func Validate(ctx context.Context, o Options, pod netip.Addr) error {
 	defer cancel()
 	again := time.NewTicker(between)
 	defer again.Stop()
-	for {
-		refused := call(timeout, address(pod, o.ProbePort))
+	refused := errors.New("there was no time for one")
+	for timeout.Err() == nil {
+		if err := call(timeout, address(pod, o.ProbePort)); timeout.Err() == nil {
+			refused = err
+		}
 		select {
 		case <-arrived:
 			return nil
 		case <-timeout.Done():
-			return notRedirected(ctx, address(pod, o.ProbePort), refused)
 		case <-again.C:
 		}
 	}
+	return notRedirected(ctx, address(pod, o.ProbePort), refused)
 }
 
 // notRedirected says why no call has arrived. Who was interrupted knows nothing of the rules.
@@ -98,26 +102,24 @@ func loopbackOf(a netip.Addr) netip.Addr {
 	return family6.loopback.Addr()
 }
 
-// PodAddress returns the first address of IPv4 among those of the process's interfaces, or the
-// first of IPv6 where there is none: the family that has rules whatever a plugin was told.
-func PodAddress() (netip.Addr, error) {
+// PodAddresses returns the first address of each family among those of the process's interfaces:
+// what is open in one is open.
+func PodAddresses() ([]netip.Addr, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
-		return netip.Addr{}, err
+		return nil, err
 	}
-	var six netip.Addr
+	var found []netip.Addr
 	for _, one := range all {
 		prefix, err := netip.ParsePrefix(one.String())
-		switch a := prefix.Addr(); {
-		case err != nil, !a.IsGlobalUnicast():
-		case a.Is4():
-			return a, nil
-		case !six.IsValid():
-			six = a
+		a := prefix.Addr()
+		known := slices.ContainsFunc(found, func(other netip.Addr) bool { return other.Is4() == a.Is4() })
+		if err == nil && a.IsGlobalUnicast() && !known {
+			found = append(found, a)
 		}
 	}
-	if !six.IsValid() {
-		return six, errors.New("no interface has an address; want one beside loopback")
+	if len(found) == 0 {
+		return nil, errors.New("no interface has an address; want one beside loopback")
 	}
-	return six, nil
+	return found, nil
 }

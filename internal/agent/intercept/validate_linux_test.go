@@ -28,7 +28,6 @@ func TestRulesOfAPluginAreValidated(t *testing.T) {
 	for _, own := range []netip.Addr{pod4, pod6} {
 		err := pod.validate(1337, short, own)
 		require.ErrorIs(t, err, ErrNotRedirected)
-		require.ErrorContains(t, err, "connection refused")
 
 		waits := make(chan error, 1)
 		go func() { waits <- pod.validate(1337, long, own) }()
@@ -63,16 +62,16 @@ func TestAnInterruptionSaysNothingOfTheRules(t *testing.T) {
 	})
 }
 
-func TestThePodsAddressIsThatOfItsFirstFamily(t *testing.T) {
+func TestThePodsAddressesAreOneOfEachFamily(t *testing.T) {
 	pod, _ := pair(t)
 	pod.inside(func() {
-		a, err := PodAddress()
+		all, err := PodAddresses()
 		require.NoError(t, err)
-		require.Equal(t, pod4, a)
+		require.ElementsMatch(t, []netip.Addr{pod4, pod6}, all)
 	})
 	alone := newHost(t)
 	alone.inside(func() {
-		_, err := PodAddress()
+		_, err := PodAddresses()
 		require.ErrorContains(t, err, "want one beside loopback")
 	})
 }

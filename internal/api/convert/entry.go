@@ -252,7 +252,7 @@ func (r *reader) entryEndpoint(
 		if number, set := numbers[s.Name]; set {
 			e.Port = number
 		}
-		if isOwnMachine(e.Address) && isProxyPort(e.Port) {
+		if isOwnMachine(e.Address) && model.IsProxyPort(e.Port) {
 			r.fail(p.dot("ports").key(s.Name), e.Port, "is a port of the caller's own proxy", wantAppPort)
 			continue
 		}
@@ -370,7 +370,7 @@ func (r *reader) hostEndpoints(p path, spec *networking.ServiceEntry, s model.Se
 	}
 	var out []model.Endpoint
 	for _, port := range s.Ports {
-		if isOwnMachine(string(s.Host)) && isProxyPort(port.Target) {
+		if isOwnMachine(string(s.Host)) && model.IsProxyPort(port.Target) {
 			r.fail(p, s.Host, "is the caller's own machine, and the port one of its proxy", wantAppPort)
 			continue
 		}

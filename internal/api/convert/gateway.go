@@ -110,7 +110,7 @@ func (r *reader) gatewayBind(p path, in *networking.Server, out *model.GatewaySe
 	if !ok || netip.MustParseAddr(bind).IsUnspecified() {
 		return
 	}
-	if isProxyPort(out.Port) {
+	if model.IsProxyPort(out.Port) {
 		r.fail(p.dot("port.number"), number, "is a port of the proxy itself", wantAppPort)
 	}
 	out.Bind = bind

@@ -6,12 +6,6 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
-// Where intercepted connections come to proxies by default.
-const (
-	outboundPort = 15001
-	inboundPort  = 15006
-)
-
 // meshInbound reads how calls come to workloads, and where intercepted connections come to proxies.
 // A wrong port leaves the default.
 func (r *reader) meshInbound(p path, in *mesh.MeshConfig, out *model.MeshConfig) {
@@ -23,8 +17,9 @@ func (r *reader) meshInbound(p path, in *mesh.MeshConfig, out *model.MeshConfig)
 	default:
 		r.fail(at, v, "is no mode; PASSTHROUGH is in force", "PASSTHROUGH or LOCALHOST")
 	}
-	out.OutboundPort = r.listenPort(p.dot("proxyListenPort"), in.GetProxyListenPort(), outboundPort)
-	out.InboundPort = r.listenPort(p.dot("proxyInboundListenPort"), in.GetProxyInboundListenPort(), inboundPort)
+	out.OutboundPort = r.listenPort(p.dot("proxyListenPort"), in.GetProxyListenPort(), model.StandardOutboundPort)
+	out.InboundPort = r.listenPort(p.dot("proxyInboundListenPort"), in.GetProxyInboundListenPort(),
+		model.StandardInboundPort)
 	if out.InboundPort != 0 && out.InboundPort == out.OutboundPort {
 		r.fail(p.dot("proxyInboundListenPort"), out.InboundPort, "is also proxyListenPort; 15006 is in force",
 			"a port of its own")
@@ -38,7 +33,7 @@ func (r *reader) listenPort(p path, number int32, byDefault uint16) uint16 {
 		return 0
 	}
 	port, ok := r.port(p, int64(number))
-	if ok && isProxyPort(port) {
+	if ok && model.IsProxyPort(port) {
 		r.fail(p, port, "is another port of proxies; the default is in force", "a port that nothing else has")
 		return 0
 	}

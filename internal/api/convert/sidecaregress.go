@@ -91,7 +91,7 @@ func (r *reader) egressAddress(p path, in *networking.IstioEgressListener) (l mo
 		return l
 	}
 	l.Port, _ = r.port(p.dot("port.number"), number)
-	if isProxyPort(l.Port) {
+	if model.IsProxyPort(l.Port) {
 		r.fail(p.dot("port.number"), number, "is a port of the proxy itself", wantAppPort)
 	}
 	if text != "" {

@@ -52,7 +52,7 @@ func (r *reader) defaultEndpoint(p path, text string, port uint16) (string, uint
 	endpoint, err := netip.ParseAddrPort(text)
 	switch {
 	case err != nil || endpoint.Port() == 0:
-	case isProxyPort(endpoint.Port()):
+	case model.IsProxyPort(endpoint.Port()):
 		r.fail(p, text, "is a port of the proxy itself", wantAppPort)
 		return "", 0
 	case endpoint.Addr() == netip.MustParseAddr("127.0.0.1") || endpoint.Addr() == netip.IPv6Loopback():

@@ -151,15 +151,6 @@ func ownMachineNames() []string {
 	}
 }
 
-// isProxyPort reports whether a port of a Pod is one of those that Istio keeps for its proxy.
-func isProxyPort(port uint16) bool {
-	switch port {
-	case 15000, 15001, 15002, 15004, 15006, 15008, 15009, 15020, 15021, 15053, 15090:
-		return true
-	}
-	return false
-}
-
 const wantAppPort = "a port of the application; 15000 to 15090 are the proxy's own"
 
 // addressOrPrefix returns the canonical form of an IP literal or a prefix, with cleared host bits.

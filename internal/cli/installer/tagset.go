@@ -140,12 +140,21 @@ func leftBehind(ctx context.Context, cluster *apply.Cluster, state *tags.State, 
 		return leaving{}, fmt.Errorf("looking for proxies of other revisions: %w", err)
 	}
 	count(pods)
+	var left []leaving
 	for _, former := range formers {
 		if n := len(found[former]); former != w.Revision && n > 0 {
-			return leaving{former, n}, nil
+			left = append(left, leaving{former, n})
 		}
 	}
-	return leaving{}, nil
+	switch len(left) {
+	case 0:
+		return leaving{}, nil
+	case 1:
+		return left[0], nil
+	}
+	return leaving{}, fmt.Errorf("nothing is changed: Pods have proxies of two former revisions, %s (%d) and %s (%d), "+
+		"and one alone would go on reading what names the tag; want a restart of those of %[3]s first",
+		left[0].revision, left[0].pods, left[1].revision, left[1].pods)
 }
 
 // proxyRevision returns the revision that has injected a Pod; empty if none has.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
 // networksName is where a Pod lists networks of Multus.
@@ -26,6 +28,9 @@ type interception struct {
 func (i *Injector) intercept(r *request, f *proxyFacts) error {
 	f.Intercepts = f.Mode != "NONE"
 	all := i.interceptions(r, f.Mode)
+	for n := range all {
+		all[n].value = trimmed(all[n].value)
+	}
 	f.Arguments = []string{"istio-iptables"}
 	for _, one := range all {
 		f.Arguments = append(f.Arguments, one.flag, one.value)
@@ -34,6 +39,9 @@ func (i *Injector) intercept(r *request, f *proxyFacts) error {
 		"--log_output_level="+r.annotation(agentLevelName, i.values.text("global.logging.level")))
 	if !i.HasPlugin() {
 		return nil
+	}
+	if err := i.requirePluginKnows(r, f); err != nil {
+		return err
 	}
 	f.Arguments = append(f.Arguments, "--run-validation", "--skip-rule-apply")
 	f.ForPlugin = map[string]string{}
@@ -45,8 +53,42 @@ func (i *Injector) intercept(r *request, f *proxyFacts) error {
 	return i.attachNetwork(r, f)
 }
 
+// trimmed returns a list with commas without spaces around its parts, which the plugin refuses.
+func trimmed(list string) string {
+	parts := strings.Split(list, ",")
+	for n := range parts {
+		parts[n] = strings.TrimSpace(parts[n])
+	}
+	return strings.Join(parts, ",")
+}
+
 // HasPlugin reports whether Pods are injected for Istio's CNI plugin.
 func (i *Injector) HasPlugin() bool { return i.values.bool("pilot.cni.enabled") }
+
+// requirePluginKnows refuses what nobody can tell Istio's CNI plugin: it fails at a Pod without
+// interception, redirects to ports of its own, and of a proxy that is root knows no other user.
+func (i *Injector) requirePluginKnows(r *request, f *proxyFacts) error {
+	switch {
+	case !f.Intercepts:
+		return fmt.Errorf("the interception mode is NONE, which Istio's CNI plugin refuses; want REDIRECT, or " +
+			"pilot.cni.enabled=false")
+	case i.mesh.ProxyListenPort != model.StandardOutboundPort ||
+		i.mesh.ProxyInboundListenPort != model.StandardInboundPort:
+		return fmt.Errorf("the mesh configuration has proxyListenPort = %d and proxyInboundListenPort = %d; want %d "+
+			"and %d, to which Istio's CNI plugin redirects", i.mesh.ProxyListenPort, i.mesh.ProxyInboundListenPort,
+			model.StandardOutboundPort, model.StandardInboundPort)
+	case r.apart && i.bindsLowPorts(r):
+		return fmt.Errorf("the application has the user or group %d, and %s has the proxy run as root: Istio's CNI "+
+			"plugin would except the application's connections; want another user for the application",
+			proxyUser, bindServiceName)
+	}
+	return nil
+}
+
+// bindsLowPorts reports whether the proxy is root, to listen below 1024.
+func (i *Injector) bindsLowPorts(r *request) bool {
+	return r.annotation(bindServiceName, i.values.text("global.proxy.capNetBindService")) == "true"
+}
 
 // attachNetwork has Multus call the plugin, where that is how it is called.
 func (i *Injector) attachNetwork(r *request, f *proxyFacts) error {

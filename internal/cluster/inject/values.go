@@ -14,6 +14,7 @@ import (
 	mesh "istio.io/api/mesh/v1alpha1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/source/istiojson"
 	"github.com/lateen-mesh/lateen/internal/source/untrusted"
 )
@@ -149,8 +150,8 @@ func newMesh(o Options, text string) (*meshConfig, error) {
 	if err := unmarshal(text, m.MeshConfig, protojson.UnmarshalOptions{DiscardUnknown: true}); err != nil {
 		return nil, fmt.Errorf("the mesh configuration: %w", err)
 	}
-	// the control plane has proxies listen there whatever the mesh configuration says
-	m.ProxyListenPort, m.ProxyInboundListenPort = 15001, 15006
+	outbound, inbound := model.ListenPorts(m.ProxyListenPort, m.ProxyInboundListenPort)
+	m.ProxyListenPort, m.ProxyInboundListenPort = int32(outbound), int32(inbound)
 	m.TrustDomain = cmp.Or(m.TrustDomain, "cluster.local")
 	m.proxy = overProxy(standardProxy(), m.DefaultConfig)
 	if m.DefaultConfig.GetDiscoveryAddress() == "" {

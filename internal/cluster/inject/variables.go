@@ -44,6 +44,8 @@ func (i *Injector) variables(r *request, f *proxyFacts) []object {
 		{"ISTIO_META_MESH_ID", f.MeshID, f.MeshID != ""},
 		{"TRUST_DOMAIN", f.TrustDomain, f.TrustDomain != ""},
 		{"COMPLIANCE_POLICY", i.Compliance, i.Compliance != ""},
+		// Without it Istio's CNI plugin redirects one family of addresses alone.
+		{"ISTIO_DUAL_STACK", "true", i.HasPlugin()},
 	} {
 		if v.set {
 			all = append(all, object{"name": v.name, "value": v.value})

@@ -3,9 +3,11 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 )
@@ -49,9 +51,18 @@ func isOurs(live *unstructured.Unstructured) bool {
 }
 
 // isOthersTag reports whether an object is a revision tag that was not installed with the revision.
-// istioctl copies the labels of the revision's webhook to it.
+// istioctl copies the labels of the revision's webhook to it, and takes over the one that says
+// whose it is: a tag that was installed with one revision and moved to this one is nobody's.
 func isOthersTag(live *unstructured.Unstructured, revision string) bool {
-	return live.GetLabels()[kinds.TagLabel] != "" && !isOurs(live) && !wasApplied(live, revision)
+	return live.GetLabels()[kinds.TagLabel] != "" && !ownsLabel(live) && !wasApplied(live, revision)
+}
+
+// ownsLabel reports whether this program has written the label that says whose an object is.
+func ownsLabel(live *unstructured.Unstructured) bool {
+	label := fieldpath.MakePathOrDie("metadata", "labels", OwnerLabel)
+	return slices.ContainsFunc(live.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
+		return m.Manager == manager && m.Operation == metav1.ManagedFieldsOperationApply && fieldsOf(m).Has(label)
+	})
 }
 
 // foreign says why an object in the cluster must not be touched; empty: it is Lateen's.

@@ -70,11 +70,13 @@ func (c *Cluster) ListIn(ctx context.Context, kind schema.GroupVersionKind, name
 	return all.Items, nil
 }
 
-// PodMetadata returns the metadata of the Pods of a namespace that labels select; of all namespaces
-// for an empty name.
+// PodMetadata returns the metadata of the Pods of a namespace that labels select and that have not
+// ended; of all namespaces for an empty name.
 func (c *Cluster) PodMetadata(ctx context.Context, namespace, selector string) ([]metav1.PartialObjectMetadata, error) {
 	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-	list, err := c.names.Resource(pods).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	list, err := c.names.Resource(pods).Namespace(namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: selector, FieldSelector: "status.phase!=Succeeded,status.phase!=Failed",
+	})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -8,6 +8,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/lateen-mesh/lateen/internal/testkit/kubeapi"
@@ -70,20 +71,31 @@ func TestRenamedWebhooksReplaceTheOldOnes(t *testing.T) {
 }
 
 // TestTagsOfOthersStay: istioctl copies the labels of the revision's webhook to that of a tag, so
-// they do not tell that the tag was installed with the revision.
+// they do not tell that the tag was installed with the revision. Nor does a tag that was installed
+// with another revision, and that istioctl has moved.
 func TestTagsOfOthersStay(t *testing.T) {
 	api := servers.Server(t)
 	c, err := New(api.Config())
 	require.NoError(t, err)
 	client, err := kubernetes.NewForConfig(api.Config())
 	require.NoError(t, err)
-	own := injector("a.sidecar-injector.istio.io")
-	own.SetName("istio-revision-tag-own")
-	own.SetLabels(map[string]string{"istio.io/tag": "own", "istio.io/rev": "v2", partOf: lateen})
-	steps, err := c.Plan(t.Context(), []*unstructured.Unstructured{own}, Options{Revision: "v2"})
+	install := func(tag, revision string) {
+		o := injector("a.sidecar-injector.istio.io")
+		o.SetName("istio-revision-tag-" + tag)
+		o.SetLabels(map[string]string{"istio.io/tag": tag, "istio.io/rev": revision, partOf: lateen})
+		steps, err := c.Plan(t.Context(), []*unstructured.Unstructured{o}, Options{Revision: revision})
+		require.NoError(t, err)
+		require.NoError(t, c.Apply(t.Context(), steps, false, func(Step) {}))
+	}
+	install("own", "v2")
+	install("moved", "v1")
+	in := client.AdmissionregistrationV1().MutatingWebhookConfigurations()
+	moved := []byte(`{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+		"metadata": {"labels": {"istio.io/rev": "v2", "` + OwnerLabel + `": "v2"}}}`)
+	_, err = in.Patch(t.Context(), "istio-revision-tag-moved", types.ApplyPatchType, moved,
+		metav1.PatchOptions{FieldManager: "istioctl", Force: new(true)})
 	require.NoError(t, err)
-	require.NoError(t, c.Apply(t.Context(), steps, false, func(Step) {}))
-	_, err = client.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(t.Context(),
+	_, err = in.Create(t.Context(),
 		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{
 			Name: "istio-revision-tag-theirs",
 			Labels: map[string]string{

@@ -42,12 +42,31 @@ func (s *State) Check(w Wish) error {
 		return fmt.Errorf("%s is the name of a revision (MutatingWebhookConfiguration %s): new Pods would get two "+
 			"proxies; want another name, or lateen uninstall --revision %[1]s first", w.Name, other.GetName())
 	}
+	if helm := s.releaseOf(w.Name); helm != "" {
+		return fmt.Errorf("the tag %s belongs to the Helm release %s, which removes it with itself; want the value "+
+			"revisionTags of its chart, or first helm.sh/resource-policy=keep on its objects and helm upgrade without "+
+			"the tag (docs/guides/revisions.md)", w.Name, helm)
+	}
 	now, exists := s.Get(w.Name)
 	if exists && now.Revision != w.Revision && !w.Overwrite {
 		return fmt.Errorf("the tag %s is that of revision %s; want --overwrite to move it to %s", w.Name, now.Revision,
 			w.Revision)
 	}
 	return nil
+}
+
+// helmRelease is the annotation by which Helm knows what is its.
+const helmRelease = "meta.helm.sh/release-name"
+
+// releaseOf returns the Helm release that removes objects of a tag with itself; empty if none does.
+func (s *State) releaseOf(name string) string {
+	for _, o := range s.ObjectsOf(name) {
+		notes := o.GetAnnotations()
+		if release := notes[helmRelease]; release != "" && notes["helm.sh/resource-policy"] != "keep" {
+			return release
+		}
+	}
+	return ""
 }
 
 // Objects are those of a tag.
@@ -83,12 +102,16 @@ func (s *State) Make(w Wish) (Objects, error) {
 	if made.Service == nil || made.Webhook == nil {
 		return Objects{}, errors.New("the chart makes no objects for a tag")
 	}
-	client, found := clientConfig(injector)
-	if !found {
+	own := webhooksOf(injector)
+	if len(own) == 0 {
 		return Objects{}, fmt.Errorf("MutatingWebhookConfiguration %s has no webhook", injector.GetName())
 	}
 	for _, hook := range webhooksOf(made.Webhook) {
-		hook["clientConfig"] = client
+		for _, field := range []string{"clientConfig", "reinvocationPolicy", "failurePolicy", "timeoutSeconds"} {
+			if value, set := own[0][field]; set {
+				hook[field] = value
+			}
+		}
 	}
 	if service := of(w.Revision, s.Services); service != nil {
 		for _, field := range []string{"selector", "ports"} {

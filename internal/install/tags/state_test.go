@@ -29,7 +29,7 @@ const webhookKind = "MutatingWebhookConfiguration"
 func injector(revision string) unstructured.Unstructured {
 	o := object(webhookKind, "injector-"+revision, "app", "sidecar-injector", "istio.io/rev", revision)
 	o.Object["webhooks"] = []any{map[string]any{
-		"name": "rev.namespace.sidecar-injector.istio.io",
+		"name": "rev.namespace.sidecar-injector.istio.io", "reinvocationPolicy": "IfNeeded",
 		"clientConfig": map[string]any{
 			"caBundle": "cm9vdHM=",
 			"service":  map[string]any{"name": "istiod-" + revision, "namespace": "mesh", "port": int64(8443)},
@@ -44,6 +44,12 @@ func tagWebhook(tag, revision string) unstructured.Unstructured {
 
 func tagService(tag, revision string) unstructured.Unstructured {
 	return object("Service", "istiod-revision-tag-"+tag, "istio.io/tag", tag, "istio.io/rev", revision)
+}
+
+// ofHelm is an object of a release of Helm.
+func ofHelm(o unstructured.Unstructured) unstructured.Unstructured {
+	o.SetAnnotations(map[string]string{helmRelease: "istiod"})
+	return o
 }
 
 func TestTagsOfACluster(t *testing.T) {
@@ -73,8 +79,11 @@ func TestTagsOfACluster(t *testing.T) {
 
 // TestWishesThatAreRefused: and why.
 func TestWishesThatAreRefused(t *testing.T) {
+	kept := ofHelm(tagWebhook("kept", "v1"))
+	kept.SetAnnotations(map[string]string{helmRelease: "istiod", "helm.sh/resource-policy": "keep"})
 	s := &State{Webhooks: []unstructured.Unstructured{
-		injector("v1"), injector("v2"), injector("default"), tagWebhook("prod", "v1"),
+		injector("v1"), injector("v2"), injector("default"), tagWebhook("prod", "v1"), ofHelm(tagWebhook("helm", "v1")),
+		kept,
 	}}
 	for _, c := range []struct {
 		wish Wish
@@ -88,6 +97,11 @@ func TestWishesThatAreRefused(t *testing.T) {
 		{Wish{Name: "prod", Revision: "v1"}, ""},
 		{Wish{Name: "prod", Revision: "v2", Overwrite: true}, ""},
 		{Wish{Name: "prod", Revision: "v2"}, "the tag prod is that of revision v1; want --overwrite to move it to v2"},
+		{
+			Wish{Name: "helm", Revision: "v2", Overwrite: true},
+			"the tag helm belongs to the Helm release istiod, which removes it with itself",
+		},
+		{Wish{Name: "kept", Revision: "v2", Overwrite: true}, ""},
 		{Wish{Name: "new", Revision: "v3"}, "there is no revision v3 with a webhook for Pods; want one of default, v1"},
 		{Wish{Name: "v1", Revision: "v1"}, "v1 is the name of the revision itself"},
 		{Wish{Name: "v2", Revision: "v1", Overwrite: true}, "v2 is the name of a revision"},
@@ -127,6 +141,7 @@ func TestATagAsksWhereItsRevisionDoes(t *testing.T) {
 		require.Len(t, hooks, webhooks)
 		for _, hook := range hooks {
 			require.Equal(t, webhooksOf(&s.Webhooks[1])[0]["clientConfig"], hook["clientConfig"])
+			require.Equal(t, "IfNeeded", hook["reinvocationPolicy"])
 		}
 		require.Equal(t, "istiod-revision-tag-"+name, made.Service.GetName())
 		ports, _, _ := unstructured.NestedSlice(made.Service.Object, "spec", "ports")
