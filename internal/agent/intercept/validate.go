@@ -22,10 +22,10 @@ const NotRedirected = 126
 // between is the time from one attempt of Validate to the next.
 const between = 100 * time.Millisecond
 
-// Validate reports whether rules that something else has set redirect the proxy's connections to
-// an address of the Pod, as Istio's CNI plugin does. It has to run as the proxy's user, and before the proxy: it
-// listens at the proxy's ports, and calls the Pod at a port where nobody listens. The error is
-// ErrNotRedirected if no call arrives within the time that the options give.
+// Validate reports whether rules that something else has set redirect the proxy's connections to an
+// address of the Pod, as Istio's CNI plugin does. It has to run as the proxy's user, and before the
+// proxy: it listens at the proxy's ports, and calls the Pod at a port where nobody listens. The
+// error is ErrNotRedirected if no call arrives within the time that the options give.
 func Validate(ctx context.Context, o Options, pod netip.Addr) error {
 	arrived := make(chan struct{}, 1)
 	for _, port := range []uint16{o.InboundPort, o.OutboundPort} {
