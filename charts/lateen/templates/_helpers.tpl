@@ -63,8 +63,9 @@ app.kubernetes.io/part-of: lateen
 {{ list "image" "replicaCount" "autoscaleEnabled" "autoscaleMin" "autoscaleMax" "autoscaleBehavior" "cpu" "memory" "resources" "rollingMaxSurge" "rollingMaxUnavailable" "env" "envVarFrom" "extraContainerArgs" "volumes" "volumeMounts" "initContainers" "ipFamilyPolicy" "ipFamilies" "pdb" "deploymentLabels" "deploymentAnnotations" "podLabels" "podAnnotations" "serviceAnnotations" "serviceAccountAnnotations" "nodeSelector" "affinity" "tolerations" "topologySpreadConstraints" "secretNamespaces" "keepaliveMaxServerConnectionAge" "cni" | toJson }}
 {{- end }}
 
-{{- /* Puts what is set over the defaults. Each template begins with it; the first one does it for all. What a copy of Istio's values
-has without the prefix pilot stands above these defaults, and below all that is set outside of it. */ -}}
+{{- /* Puts what is set over the defaults. Each template begins with it; the first one does it for all.
+What a copy of Istio's values has without the prefix pilot stands above these defaults, and below all
+that is set outside of it. */ -}}
 {{- define "lateen.prepare" -}}
 {{- if hasKey .Values "_internal_defaults_do_not_set" }}
 {{- $defaults := deepCopy (get .Values "_internal_defaults_do_not_set") }}

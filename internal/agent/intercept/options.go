@@ -39,11 +39,12 @@ type Options struct {
 	Resolvers   []netip.Addr
 	// DryRun prints the rules in place of setting them.
 	DryRun bool
-	// KeepRules leaves the rules to somebody else. Validate finds out whether they are set: with a
-	// call to ProbePort, for ProbeTimeout at most.
+	// KeepRules leaves the rules as somebody else has set them, and Validates asks whether they
+	// are set.
 	KeepRules, Validates bool
-	ProbePort            uint16
-	ProbeTimeout         time.Duration
+	// ProbePort is what Validate calls, for ProbeTimeout at most.
+	ProbePort    uint16
+	ProbeTimeout time.Duration
 	// NotInForce are flags that were given and change nothing.
 	NotInForce []string
 }

@@ -34,6 +34,9 @@ const RevisionLabel = "istio.io/rev"
 // RevisionLabel which revision it stands for.
 const TagLabel = "istio.io/tag"
 
+// HelmRelease is the annotation with the name of the Helm release that has made an object.
+const HelmRelease = "meta.helm.sh/release-name"
+
 // The kinds that Lateen reads.
 const (
 	Namespace      Kind = "Namespace"

@@ -15,6 +15,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/cli/build"
 	"github.com/lateen-mesh/lateen/internal/install"
 	"github.com/lateen-mesh/lateen/internal/install/apply"
@@ -79,7 +80,7 @@ func appliedByOthers(ctx context.Context, c *apply.Cluster, revision string) (st
 		o := &all.Items[i]
 		isReplica := labels.SelectorFromSet(install.ReplicaLabels(revision)).Matches(labels.Set(o.GetLabels()))
 		if isReplica && o.GetLabels()[apply.OwnerLabel] == "" &&
-			o.GetAnnotations()["meta.helm.sh/release-name"] == "" {
+			o.GetAnnotations()[kinds.HelmRelease] == "" {
 			return apply.Name(o), nil
 		}
 	}

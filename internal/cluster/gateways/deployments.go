@@ -52,6 +52,11 @@ func (d *Deployments) get(k source.Key) *model.GatewayDeployment {
 func (d *Deployments) all() []source.Key {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return d.sorted()
+}
+
+// sorted is all, under the lock.
+func (d *Deployments) sorted() []source.Key {
 	return slices.SortedFunc(maps.Keys(d.wanted), source.Key.Compare)
 }
 
@@ -60,5 +65,5 @@ func (d *Deployments) listen(listener func(source.Key)) []source.Key {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.listener = listener
-	return slices.SortedFunc(maps.Keys(d.wanted), source.Key.Compare)
+	return d.sorted()
 }

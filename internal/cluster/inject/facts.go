@@ -17,8 +17,11 @@ type proxyFacts struct {
 	Arguments  []string
 	// Mode is the interception mode.
 	Mode string
-	// ForPlugin are annotations that tell a CNI plugin what Arguments tell the init container.
+	// ForPlugin are annotations that tell a CNI plugin what Arguments tell the init container; none
+	// without a plugin.
 	ForPlugin map[string]string
+	// LowPorts has the proxy run as root, to listen below 1024.
+	LowPorts bool
 	// Resources are those of the proxy's containers.
 	Resources map[string]any
 	// Containers are the names of the Pod's own containers, and Ports theirs in JSON.
@@ -60,6 +63,7 @@ func (i *Injector) facts(r *request) (proxyFacts, error) {
 		CA:         cmp.Or(i.values.text("global.caAddress"), r.proxy.DiscoveryAddress),
 		StatusPort: i.statusPort(r),
 		Metadata:   r.proxy.ProxyMetadata,
+		LowPorts:   r.annotation(bindServiceName, i.values.text("global.proxy.capNetBindService")) == "true",
 		Localhost:  i.mesh.GetInboundTrafficPolicy().GetMode().String() == "LOCALHOST",
 	}
 	if wrong := mode(f.Mode); wrong != "" { // an annotation has been checked before

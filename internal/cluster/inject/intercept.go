@@ -1,6 +1,7 @@
 package inject
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,24 +71,19 @@ func (i *Injector) HasPlugin() bool { return i.values.bool("pilot.cni.enabled") 
 func (i *Injector) requirePluginKnows(r *request, f *proxyFacts) error {
 	switch {
 	case !f.Intercepts:
-		return fmt.Errorf("the interception mode is NONE, which Istio's CNI plugin refuses; want REDIRECT, or " +
+		return errors.New("the interception mode is NONE, which Istio's CNI plugin refuses; want REDIRECT, or " +
 			"pilot.cni.enabled=false")
 	case i.mesh.ProxyListenPort != model.StandardOutboundPort ||
 		i.mesh.ProxyInboundListenPort != model.StandardInboundPort:
 		return fmt.Errorf("the mesh configuration has proxyListenPort = %d and proxyInboundListenPort = %d; want %d "+
 			"and %d, to which Istio's CNI plugin redirects", i.mesh.ProxyListenPort, i.mesh.ProxyInboundListenPort,
 			model.StandardOutboundPort, model.StandardInboundPort)
-	case r.apart && i.bindsLowPorts(r):
+	case r.apart && f.LowPorts:
 		return fmt.Errorf("the application has the user or group %d, and %s has the proxy run as root: Istio's CNI "+
 			"plugin would except the application's connections; want another user for the application",
 			proxyUser, bindServiceName)
 	}
 	return nil
-}
-
-// bindsLowPorts reports whether the proxy is root, to listen below 1024.
-func (i *Injector) bindsLowPorts(r *request) bool {
-	return r.annotation(bindServiceName, i.values.text("global.proxy.capNetBindService")) == "true"
 }
 
 // attachNetwork has Multus call the plugin, where that is how it is called.

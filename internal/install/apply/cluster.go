@@ -25,11 +25,10 @@ const manager = "lateen-install"
 // OwnerLabel is on each object that is applied; its value is the revision.
 const OwnerLabel = "install.lateen.io/revision"
 
-// The labels and annotations by which objects are told apart.
+// The label, and its value, by which objects are told apart.
 const (
-	partOf      = "app.kubernetes.io/part-of"
-	lateen      = "lateen"
-	helmRelease = "meta.helm.sh/release-name"
+	partOf = "app.kubernetes.io/part-of"
+	lateen = "lateen"
 )
 
 // ErrNoKind says that the cluster does not know a kind.

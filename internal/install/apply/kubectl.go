@@ -28,9 +28,7 @@ const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 // wasApplied reports whether kubectl apply has made an object as lateen manifest prints it: with
 // the label that says whose it is.
 func wasApplied(live *unstructured.Unstructured, revision string) bool {
-	owner := fieldpath.MakePathOrDie("metadata", "labels", OwnerLabel)
-	return live.GetLabels()[OwnerLabel] == revision && slices.ContainsFunc(live.GetManagedFields(),
-		func(m metav1.ManagedFieldsEntry) bool { return isKubectl(m) && fieldsOf(m).Has(owner) })
+	return live.GetLabels()[OwnerLabel] == revision && isLabelledBy(live, isKubectl)
 }
 
 // isKubectl reports whether fields are those of kubectl apply.

@@ -42,32 +42,33 @@ func Own(objects []*unstructured.Unstructured, revision string) {
 
 // isOurs reports whether this program has applied an object.
 func isOurs(live *unstructured.Unstructured) bool {
-	for _, m := range live.GetManagedFields() {
-		if m.Manager == manager && m.Operation == metav1.ManagedFieldsOperationApply {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(live.GetManagedFields(), isOwn)
+}
+
+// isOwn reports whether fields are those that this program has applied.
+func isOwn(m metav1.ManagedFieldsEntry) bool {
+	return m.Manager == manager && m.Operation == metav1.ManagedFieldsOperationApply
+}
+
+// isLabelledBy reports whether the label that says whose an object is stands among the fields of a
+// writer.
+func isLabelledBy(live *unstructured.Unstructured, by func(metav1.ManagedFieldsEntry) bool) bool {
+	label := fieldpath.MakePathOrDie("metadata", "labels", OwnerLabel)
+	return slices.ContainsFunc(live.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
+		return by(m) && fieldsOf(m).Has(label)
+	})
 }
 
 // isOthersTag reports whether an object is a revision tag that was not installed with the revision.
 // istioctl copies the labels of the revision's webhook to it, and takes over the one that says
 // whose it is: a tag that was installed with one revision and moved to this one is nobody's.
 func isOthersTag(live *unstructured.Unstructured, revision string) bool {
-	return live.GetLabels()[kinds.TagLabel] != "" && !ownsLabel(live) && !wasApplied(live, revision)
-}
-
-// ownsLabel reports whether this program has written the label that says whose an object is.
-func ownsLabel(live *unstructured.Unstructured) bool {
-	label := fieldpath.MakePathOrDie("metadata", "labels", OwnerLabel)
-	return slices.ContainsFunc(live.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
-		return m.Manager == manager && m.Operation == metav1.ManagedFieldsOperationApply && fieldsOf(m).Has(label)
-	})
+	return live.GetLabels()[kinds.TagLabel] != "" && !isLabelledBy(live, isOwn) && !wasApplied(live, revision)
 }
 
 // foreign says why an object in the cluster must not be touched; empty: it is Lateen's.
 func foreign(live *unstructured.Unstructured, revision string) string {
-	labels, release := live.GetLabels(), live.GetAnnotations()[helmRelease]
+	labels, release := live.GetLabels(), live.GetAnnotations()[kinds.HelmRelease]
 	if release != "" && labels[partOf] == lateen {
 		return fmt.Sprintf("it belongs to the Helm release %s; want helm upgrade %[1]s, or helm uninstall %[1]s first",
 			release)

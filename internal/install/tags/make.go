@@ -55,14 +55,11 @@ func (s *State) Check(w Wish) error {
 	return nil
 }
 
-// helmRelease is the annotation by which Helm knows what is its.
-const helmRelease = "meta.helm.sh/release-name"
-
 // releaseOf returns the Helm release that removes objects of a tag with itself; empty if none does.
 func (s *State) releaseOf(name string) string {
 	for _, o := range s.ObjectsOf(name) {
 		notes := o.GetAnnotations()
-		if release := notes[helmRelease]; release != "" && notes["helm.sh/resource-policy"] != "keep" {
+		if release := notes[kinds.HelmRelease]; release != "" && notes["helm.sh/resource-policy"] != "keep" {
 			return release
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
+
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 )
 
 // object returns an object with labels, given as pairs.
@@ -48,7 +50,7 @@ func tagService(tag, revision string) unstructured.Unstructured {
 
 // ofHelm is an object of a release of Helm.
 func ofHelm(o unstructured.Unstructured) unstructured.Unstructured {
-	o.SetAnnotations(map[string]string{helmRelease: "istiod"})
+	o.SetAnnotations(map[string]string{kinds.HelmRelease: "istiod"})
 	return o
 }
 
@@ -80,7 +82,7 @@ func TestTagsOfACluster(t *testing.T) {
 // TestWishesThatAreRefused: and why.
 func TestWishesThatAreRefused(t *testing.T) {
 	kept := ofHelm(tagWebhook("kept", "v1"))
-	kept.SetAnnotations(map[string]string{helmRelease: "istiod", "helm.sh/resource-policy": "keep"})
+	kept.SetAnnotations(map[string]string{kinds.HelmRelease: "istiod", "helm.sh/resource-policy": "keep"})
 	s := &State{Webhooks: []unstructured.Unstructured{
 		injector("v1"), injector("v2"), injector("default"), tagWebhook("prod", "v1"), ofHelm(tagWebhook("helm", "v1")),
 		kept,

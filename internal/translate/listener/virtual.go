@@ -15,13 +15,10 @@ import (
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
-// Names and ports of the listeners that intercepted connections come to: what surrounds the proxy
-// redirects to these.
+// Names of the listeners that intercepted connections come to.
 const (
-	VirtualOutboundName        = "virtualOutbound"
-	VirtualInboundName         = "virtualInbound"
-	outboundPort        uint16 = 15001
-	inboundPort         uint16 = 15006
+	VirtualOutboundName = "virtualOutbound"
+	VirtualInboundName  = "virtualInbound"
 )
 
 // inboundPassthrough is the cluster that connects to a connection's original destination
@@ -33,7 +30,7 @@ const inboundPassthrough = "InboundPassthroughCluster"
 // no listener is for.
 func VirtualOutbound(in VirtualOutboundInput) *listenerv3.Listener {
 	common := in.Common.orZero()
-	listens := cmp.Or(in.Listens, outboundPort)
+	listens := cmp.Or(in.Listens, model.StandardOutboundPort)
 	l := &listenerv3.Listener{
 		Name:             VirtualOutboundName,
 		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
@@ -53,7 +50,7 @@ func VirtualOutbound(in VirtualOutboundInput) *listenerv3.Listener {
 // goes. It is looked at only where TLS of the mesh is taken, or for a limited time: a client that
 // waits for the server to speak first would wait for ever.
 func VirtualInbound(in VirtualInboundInput) *listenerv3.Listener {
-	common, listens := in.Common.inbound(in.AuthFilters), cmp.Or(in.Listens, inboundPort)
+	common, listens := in.Common.inbound(in.AuthFilters), cmp.Or(in.Listens, model.StandardInboundPort)
 	l := &listenerv3.Listener{
 		Name:             VirtualInboundName,
 		TrafficDirection: corev3.TrafficDirection_INBOUND,
