@@ -35,7 +35,8 @@ const (
 	// statusPort answers for readiness in a cluster. Here it tells the control plane that there is
 	// an agent.
 	statusPort = 15021
-	// ListenerDrain is how long a replaced or removed listener serves its connections.
+	// ListenerDrain is how long a replaced or removed listener serves its connections, unless
+	// Options say otherwise.
 	ListenerDrain = 5 * time.Second
 )
 
@@ -55,13 +56,13 @@ type bootstrap struct {
 }
 
 // envoyArgs returns the command line for a bootstrap file and a number of worker threads.
-func envoyArgs(binary, file string, workers int) []string {
+func (o Options) envoyArgs(file string, workers int) []string {
 	return []string{
-		binary, "--config-path", file,
+		o.Envoy, "--config-path", file,
 		"--concurrency", strconv.Itoa(workers), "--disable-hot-restart",
 		// not a line for each use of a deprecated field
 		"--log-level", "warning", "--component-log-level", "misc:error",
-		"--drain-time-s", strconv.Itoa(int(ListenerDrain.Seconds())), "--drain-strategy", "immediate",
+		"--drain-time-s", strconv.Itoa(int(o.ListenerDrain.Seconds())), "--drain-strategy", "immediate",
 	}
 }
 

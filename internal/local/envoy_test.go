@@ -42,7 +42,7 @@ func TestEnvoyTakesTheBootstrap(t *testing.T) {
 			require.NoError(t, err)
 			file := filepath.Join(t.TempDir(), "envoy.json")
 			require.NoError(t, os.WriteFile(file, content, 0o600))
-			args := append(envoyArgs(envoy, file, 1), "--mode", "validate")
+			args := append(Options{Envoy: envoy}.withDefaults().envoyArgs(file, 1), "--mode", "validate")
 			out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
 			require.NoError(t, err, "%s", out)
 		})

@@ -59,6 +59,9 @@ type Options struct {
 	// 30 s, within which a control plane that died is back. terminationGracePeriodSeconds limits it
 	// too.
 	SettleTimeout time.Duration
+	// ListenerDrain is how long an Envoy's replaced or removed listener serves its connections, in
+	// whole seconds: 5 s.
+	ListenerDrain time.Duration
 	// Drain limits how long a terminating pod then finishes its requests and connections: 5 s.
 	Drain time.Duration
 	// Grace caps terminationGracePeriodSeconds, the time from SIGTERM to SIGKILL: 5 s.
@@ -81,6 +84,7 @@ func (o Options) withDefaults() Options {
 		}
 	}
 	orElse(&o.SettleTimeout, 30*time.Second)
+	orElse(&o.ListenerDrain, ListenerDrain)
 	orElse(&o.Drain, 5*time.Second)
 	orElse(&o.Grace, 5*time.Second)
 	orElse(&o.CoolDown, 30*time.Second)

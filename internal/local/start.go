@@ -152,7 +152,7 @@ func (l *loop) writeBootstrap(p *pod, agent *agents.Agent, dir string) (processS
 		return processSpec{}, fmt.Errorf("envoy's bootstrap: %w", err)
 	}
 	return processSpec{
-		container: proxyContainer, argv: envoyArgs(l.opts.Envoy, file, workers),
+		container: proxyContainer, argv: l.opts.envoyArgs(file, workers),
 		env: env.list(), dir: dir,
 		readiness: envoyReadiness(p.addrs.Outbound), grace: p.graceWithin(l.opts.Grace),
 	}, nil

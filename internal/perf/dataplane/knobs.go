@@ -141,7 +141,8 @@ func (m *mesh) turn(ctx context.Context, k knob, c Case) (Sample, error) {
 	return m.measure(ctx, m.throughSidecars(Sidecar, client, server), c)
 }
 
-// change replaces the manifests, and returns when all proxies have accepted what follows from it.
+// change replaces the manifests, and returns when all proxies have accepted what follows from it,
+// and have nothing left of what was before.
 func (m *mesh) change(ctx context.Context, manifests string) error {
 	if manifests == m.manifests {
 		return nil
@@ -162,7 +163,10 @@ func (m *mesh) change(ctx context.Context, manifests string) error {
 		case <-again.C:
 		}
 	}
-	return m.await(ctx)
+	if err := m.await(ctx); err != nil {
+		return err
+	}
+	return m.drained(ctx)
 }
 
 // resultOf puts the rounds of a knob together.

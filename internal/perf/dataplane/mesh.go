@@ -27,6 +27,10 @@ const meshFile = "mesh.yaml"
 // startTimeout is how long the pods of the mesh may take until all are ready.
 const startTimeout = 2 * time.Minute
 
+// listenerDrain is how long replaced listeners serve their connections. Between two settings the
+// mesh waits for it.
+const listenerDrain = time.Second
+
 // mesh is a mesh as lateen up runs it, in this process.
 type mesh struct {
 	o   Options
@@ -95,7 +99,7 @@ func (m *mesh) assemble() (err error) {
 		Envoy: m.o.Envoy, Self: m.o.Self, StateDir: filepath.Join(m.o.StateDir, "pods"), WorkDir: m.dir,
 		Environ: os.Environ(), XDS: netip.MustParseAddrPort(listeners[0].Addr().String()),
 		IstioVersion: m.o.IstioVersion, Tokens: tokens, Agents: m.agents, FreePorts: true,
-		Metrics: m.o.Telemetry || m.o.knobs,
+		Metrics: m.o.Telemetry || m.o.knobs, ListenerDrain: listenerDrain,
 		Settled: func(ctx context.Context) ([]string, error) { return m.pipeline.Settled(ctx) },
 	})
 	if err != nil {
@@ -108,7 +112,7 @@ func (m *mesh) assemble() (err error) {
 	m.pipeline = app.New(app.Options{
 		Source: m.runtime, Config: settings, Mesh: model.DefaultMesh(), XDS: listeners[0], Monitoring: listeners[1],
 		Authenticator: app.TokenAuthenticator{Lookup: tokens.Account},
-		ProxyDrain:    local.ListenerDrain, Log: m.o.Log, Version: m.o.Version, Pods: true,
+		ProxyDrain:    listenerDrain, Log: m.o.Log, Version: m.o.Version, Pods: true,
 	})
 	m.closing = []func() error{m.agents.Close} // the pipeline closes its listeners
 	return nil
