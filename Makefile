@@ -17,6 +17,13 @@ VULNCHECK := $(TOOLS)/govulncheck
 VULNCHECK_VERSION := v1.9.0
 SBOM     := $(TOOLS)/cyclonedx-gomod
 SBOM_VERSION := v1.10.0
+CRANE    := $(TOOLS)/crane
+CRANE_VERSION := v0.22.1
+HELM     := $(TOOLS)/helm
+HELM_VERSION := v4.2.4
+COSIGN   := $(TOOLS)/cosign
+COSIGN_VERSION := v3.1.3
+REGISTRY ?=
 FUZZTIME ?= 10s
 SOAK     ?= 1h
 STREAMS  ?= 1000
@@ -27,7 +34,7 @@ GOBUILD  := CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath
 STAMP    := -ldflags "-X github.com/lateen-mesh/lateen/internal/cli/build.Version=$(VERSION)"
 
 .DEFAULT_GOAL := help
-.PHONY: help always clean-commit modules build images envoy kube-modules kube istioctl istiod clients prometheus jmeter rsyslogd dashboards dashboards-sdk dashboard-pictures demo up check test test-all test-rest test-short linter lint vulncheck release-check sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants sizing beside-istiod soak conformance conformance-core conformance-modules book-lab seeds history changelog clean
+.PHONY: help always clean-commit modules build images envoy kube-modules kube istioctl istiod clients prometheus jmeter rsyslogd dashboards dashboards-sdk dashboard-pictures demo up check test test-all test-rest test-short linter lint vulncheck release-check publish publish-tools sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants sizing beside-istiod soak conformance conformance-core conformance-modules book-lab seeds history changelog clean
 
 help: ## show this
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -127,6 +134,23 @@ $(LINT):
 release-check: ## what has to hold before a version is published: advisories of Envoy that were looked up lately, no known vulnerability
 	hack/advisories.sh 30
 	@GO=$(GO) LATEEN_VULNCHECK_REQUIRED=1 hack/vulncheck.sh $(VULNCHECK)
+
+publish: ## push and sign images and charts: make publish REGISTRY=registry.example.com/mesh VERSION=v1.2.3; DRY_RUN=1 prints the commands
+	@PATH="$(TOOLS):$$PATH" hack/publish.sh $(if $(DRY_RUN),--dry-run) '$(REGISTRY)' '$(VERSION)'
+
+publish-tools: $(CRANE) $(HELM) $(COSIGN) ## build crane, Helm and cosign, which make publish runs, into .tools/ (minutes the first time)
+
+$(CRANE):
+	@echo "building crane $(CRANE_VERSION)"
+	@GOBIN=$(TOOLS) CGO_ENABLED=0 hack/retry.sh $(GO) install github.com/google/go-containerregistry/cmd/crane@$(CRANE_VERSION)
+
+$(HELM):
+	@echo "building Helm $(HELM_VERSION)"
+	@GOBIN=$(TOOLS) CGO_ENABLED=0 hack/retry.sh $(GO) install helm.sh/helm/v4/cmd/helm@$(HELM_VERSION)
+
+$(COSIGN):
+	@echo "building cosign $(COSIGN_VERSION)"
+	@GOBIN=$(TOOLS) CGO_ENABLED=0 hack/retry.sh $(GO) install github.com/sigstore/cosign/v3/cmd/cosign@$(COSIGN_VERSION)
 
 vulncheck: ## look for known vulnerabilities in what Lateen calls (fails where the database cannot be reached)
 	@GO=$(GO) hack/vulncheck.sh $(VULNCHECK)

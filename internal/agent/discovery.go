@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/agent/dns"
+	"github.com/lateen-mesh/lateen/internal/agent/health"
 	"github.com/lateen-mesh/lateen/internal/agent/metrics"
+	"github.com/lateen-mesh/lateen/internal/agent/settings"
 	"github.com/lateen-mesh/lateen/internal/agent/wire"
 	"github.com/lateen-mesh/lateen/internal/agent/xdsproxy"
 	"github.com/lateen-mesh/lateen/internal/xds/nametable"
@@ -34,6 +36,7 @@ func (b *builder) xds(
 		ClusterID:   s.Node.ClusterID,
 		Headers:     s.ControlPlane.Headers,
 		Certificate: certificate,
+		NoToken:     s.CA.Provisioned != (settings.CertificateFiles{}),
 	}.Dial()
 	if err != nil {
 		return nil, err
@@ -53,12 +56,29 @@ func (b *builder) xds(
 		o.Hooks = append(o.Hooks, xdsproxy.Hook{TypeURL: typeurl.NameTable, Apply: applyTo(names)})
 	}
 	proxy := xdsproxy.New(o)
+	b.health(proxy)
 	countDiscovery(b.registry, proxy)
 	b.add("xDS", func(ctx context.Context) error {
 		defer func() { _ = upstream.Close() }()
 		return proxy.Serve(ctx, l)
 	})
 	return proxy.Accepted, nil
+}
+
+// health has the control plane know of the workload of a machine that no kubelet probes.
+func (b *builder) health(proxy *xdsproxy.Proxy) {
+	probe := b.Settings.Readiness
+	if probe == nil {
+		return
+	}
+	checker := health.New(health.Options{
+		Probe: *probe, Address: b.Settings.Node.Addresses[0], Ready: proxy.Accepted,
+		Changed: func(healthy bool, why string) {
+			b.Log.Info("the workload's health has changed", "healthy", healthy, "why", why)
+			proxy.TellHealth(healthy, why)
+		},
+	})
+	b.add("health", func(ctx context.Context) error { checker.Run(ctx); return ctx.Err() })
 }
 
 // lastConfig returns the file of the last configuration, or nothing where there is no place for it:

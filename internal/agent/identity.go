@@ -75,20 +75,37 @@ func (b *builder) certificates() (func() *tls.Certificate, error) {
 	if s.CA.Mounted != (settings.CertificateFiles{}) {
 		return manager.Certificate, nil
 	}
-	return nil, nil
+	return b.provisioned(), nil
+}
+
+// provisioned returns what reads the certificate that takes the place of the token, or nil if none
+// ever does. One that cannot be read or has ended is none.
+func (b *builder) provisioned() func() *tls.Certificate {
+	files := b.Settings.CA.Provisioned
+	if files == (settings.CertificateFiles{}) {
+		return nil
+	}
+	return func() *tls.Certificate {
+		own, err := tls.LoadX509KeyPair(files.Chain, files.Key)
+		if err != nil || own.Leaf == nil || time.Now().After(own.Leaf.NotAfter) {
+			return nil
+		}
+		return &own
+	}
 }
 
 // keptCertificate is where a certificate stays for the next start: beside the bootstrap, whose
-// volume is in memory. Mounted certificates stay where they are.
+// volume is in memory. Mounted and provisioned certificates stay where they are.
 func keptCertificate(s settings.Settings) string {
-	if s.CA.Address == "" {
+	if s.CA.Address == "" || s.CA.Provisioned != (settings.CertificateFiles{}) {
 		return ""
 	}
 	return filepath.Join(s.Envoy.ConfigDir, "last-certificate.pem")
 }
 
 // authority returns the connection to the CA, or nil without one. The proxy proves itself by its
-// token alone: a certificate that has ended would be refused before the token is looked at.
+// token alone, unless a provisioned certificate takes its place: one that has ended would be
+// refused before the token is looked at.
 func (b *builder) authority() (*grpc.ClientConn, error) {
 	s := b.Settings
 	if s.CA.Address == "" {
@@ -102,6 +119,9 @@ func (b *builder) authority() (*grpc.ClientConn, error) {
 		TokenFile:  s.CA.TokenFile,
 		ClusterID:  s.Node.ClusterID,
 		Headers:    s.CA.Headers,
+
+		Certificate: b.provisioned(),
+		NoToken:     s.CA.Provisioned != (settings.CertificateFiles{}),
 	}.Dial()
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/cluster/inject/watch"
 	"github.com/lateen-mesh/lateen/internal/cluster/keysets"
 	"github.com/lateen-mesh/lateen/internal/cluster/leader"
+	"github.com/lateen-mesh/lateen/internal/cluster/machines"
 	"github.com/lateen-mesh/lateen/internal/cluster/status"
 	"github.com/lateen-mesh/lateen/internal/cluster/webhook"
 	"github.com/lateen-mesh/lateen/internal/cluster/webhook/registration"
@@ -53,6 +54,8 @@ type ClusterOptions struct {
 	Conditions bool
 	// DeployGateways is set if Gateways of the Gateway API are deployed.
 	DeployGateways bool
+	// Machines says how machines outside of Kubernetes register themselves.
+	Machines MachineOptions
 	// Inject is set if the webhook injects Pods, and Native says where their proxies stand.
 	Inject bool
 	Native watch.Native
@@ -94,13 +97,22 @@ type ClusterOptions struct {
 	Log     *slog.Logger
 }
 
+// MachineOptions say how machines outside of Kubernetes register themselves.
+type MachineOptions struct {
+	// Registers is set if WorkloadEntries are made for them, and TakesHealth if the health of their
+	// workloads is written.
+	Registers, TakesHealth bool
+	// Grace is how long one may be gone until its entry is removed.
+	Grace time.Duration
+}
+
 // Cluster is what a control plane does for the cluster that it serves, beside xDS: it validates
 // objects before they are stored, gives Pods their proxies, maintains its certificate, and writes
 // problems into the statuses of objects.
 //
-//	every replica: webhook, injector, certificate (read), tracker
+//	every replica: webhook, injector, certificate (read), tracker, entries of connected machines
 //	the leader:    certificate (made, renewed), webhook configurations, statuses, Ingress addresses,
-//	               keys of token issuers
+//	               keys of token issuers, entries of machines of replicas that are gone
 type Cluster struct {
 	o            ClusterOptions
 	tracker      *status.Tracker
@@ -111,7 +123,8 @@ type Cluster struct {
 	callers      *certs.ClientCheck
 	clients      *certs.Roots // nil for none
 	secret       *certs.Secret
-	authority    *authority // nil if there is none
+	authority    *authority         // nil if there is none
+	machines     *machines.Registry // nil if machines do not register
 	statuses     status.API
 	attached     status.API // for statuses of the Gateway API
 	deploy       rest.Interface
@@ -125,6 +138,14 @@ type Cluster struct {
 
 // runsInPod reports whether the process is a Pod of the cluster. It is false if c is nil.
 func (c *Cluster) runsInPod() bool { return c != nil && c.o.Pod != "" }
+
+// registry returns what registers machines, nil if there is nothing or c is nil.
+func (c *Cluster) registry() *machines.Registry {
+	if c == nil {
+		return nil
+	}
+	return c.machines
+}
 
 // NewCluster makes the clients, and reads the operator's files if there are any.
 func NewCluster(o ClusterOptions) (*Cluster, error) {
@@ -182,6 +203,9 @@ func NewCluster(o ClusterOptions) (*Cluster, error) {
 		Log:         o.Log,
 		Now:         o.Now,
 	})
+	if c.machines, err = c.newMachines(); err != nil {
+		return nil, err
+	}
 	if o.CA != nil {
 		c.authority, err = newAuthority(o)
 	}
@@ -232,6 +256,9 @@ func (c *Cluster) run(ctx context.Context, p *Pipeline) error {
 	g.Go(func() error { c.callers.Run(ctx, c.o.Log); return nil })
 	g.Go(func() error { c.clients.Run(ctx, c.o.Log); return nil })
 	g.Go(func() error { c.watchExpiry(ctx); return nil })
+	if c.machines != nil {
+		g.Go(func() error { c.machines.Run(ctx); return nil })
+	}
 	if c.authority != nil {
 		g.Go(func() error { c.authority.run(ctx, p); return nil })
 	}
@@ -298,6 +325,9 @@ func (c *Cluster) lead(ctx context.Context, p *Pipeline) {
 	}
 	if c.authority != nil {
 		g.Go(func() error { c.authority.lead(ctx); return nil })
+	}
+	if c.machines != nil {
+		g.Go(func() error { c.machines.Lead(ctx); return nil })
 	}
 	keys := keysets.Store{Client: c.core, Namespace: c.o.Names.Namespace, Name: c.o.Names.KeySets}
 	g.Go(func() error { p.keys.run(ctx, keys.Write); return nil })

@@ -190,6 +190,7 @@ func New(o Options) *Pipeline {
 	p.registry.hub = p.hub
 	p.registry.secrets = newSecretAccess(o.MayReadSecrets, o.Log)
 	p.registry.secrets.snapshot = p.snapshot.Load
+	p.registry.machines = newMachineConns(o.Cluster.registry(), o.Log)
 	serving := serve.Options{
 		Registrar:      p.registry,
 		Authenticator:  p.authenticator(),
@@ -205,6 +206,7 @@ func New(o Options) *Pipeline {
 		WholeEndpoints: o.Config.WholeEndpoints,
 		Credentials:    newConnCredentials(),
 		Inspector:      inspectorOf{p},
+		Health:         p.registry.machines.report,
 		Limits: serve.Limits{
 			StreamsPerSecond:  o.Config.MaxRequestsPerSecond,
 			StreamsPerAddress: streamsPerAddress(o.Config),

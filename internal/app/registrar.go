@@ -34,6 +34,7 @@ type registrar struct {
 	firstState chan struct{} // closed with the first state
 	setReady   func()        // closes it
 	secrets    *secretAccess
+	machines   *machineConns
 	// stated reads what a Pod says of its proxy; what is wrong in it Connect logs.
 	stated func(text string) (*model.Stated, []source.Problem)
 	log    *slog.Logger
@@ -51,6 +52,7 @@ func newRegistrar(c *compile.Compiler, settings config.Config) *registrar {
 		firstState: open,
 		setReady:   sync.OnceFunc(func() { close(open) }),
 		secrets:    newSecretAccess(nil, slog.New(slog.DiscardHandler)),
+		machines:   newMachineConns(nil, slog.New(slog.DiscardHandler)),
 		stated:     convert.New(convert.Options{}).Stated,
 		log:        slog.New(slog.DiscardHandler),
 		members:    map[*fanout.Conn]*compile.Member{},
@@ -78,6 +80,10 @@ func (r *registrar) Connect(ctx context.Context, node *serve.Node, id serve.Iden
 	if err != nil {
 		return nil, err
 	}
+	machine, err := r.machines.register(ctx, node, id)
+	if err != nil {
+		return nil, err
+	}
 	r.secrets.report(facts, id, right)
 	r.reportStated(node)
 	var conn *fanout.Conn
@@ -88,6 +94,7 @@ func (r *registrar) Connect(ctx context.Context, node *serve.Node, id serve.Iden
 		r.members[conn], r.conns[m] = m, conn
 	})
 	r.secrets.connected(conn, right)
+	r.machines.connected(conn, machine)
 	return conn, nil
 }
 
@@ -153,6 +160,7 @@ func (r *registrar) disconnected(c *fanout.Conn) {
 	delete(r.conns, m)
 	r.mu.Unlock()
 	r.secrets.disconnected(c)
+	r.machines.disconnected(c)
 	if m != nil {
 		r.compiler.Leave(m)
 	}

@@ -24,6 +24,8 @@ func installerCommands() []*cobra.Command {
 		installer.Command("uninstall", "Remove what lateen install has installed of a revision", "  lateen uninstall"),
 		installer.Command("tag", "Give a revision a second name, by which namespaces and objects may name it",
 			"  lateen tag set prod --revision v2"),
+		installer.Command("workload", "Configure machines outside of Kubernetes, which join the mesh",
+			"  lateen workload configure vms --namespace shop --output-dir vm"),
 		installer.Command("precheck", "Say of each object of a cluster whether it would be in force with Lateen",
 			"  lateen precheck"),
 		installer.Command("manifest", "Print the manifests that install the control plane in a cluster",

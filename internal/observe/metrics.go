@@ -25,9 +25,11 @@ type Metrics struct {
 	Injection Injection
 	Status    Status
 	CA        CA
+	Machines  Machines
 
 	// Drops counts what was dropped to keep a queue bounded, by reason: "push_record" (a record of
 	// a push that nobody read), "open_push" (a push whose last ACK was not waited for),
+	// "health_of_no_entry" (the health of a workload that has no WorkloadEntry),
 	// "distrusted_name" (a name whose version a proxy's next stream would not have believed).
 	// lateen_drops_total.
 	Drops *prometheus.CounterVec
@@ -58,6 +60,7 @@ func New(build Build) *Metrics {
 		XDS:       newXDS(f),
 		Push:      newPush(f),
 		Admission: newAdmission(f),
+		Machines:  newMachines(f),
 		Injection: newInjection(f),
 		Status:    newStatus(f),
 		CA:        newCA(f, build.Now),

@@ -64,6 +64,8 @@ type shared struct {
 	log     *slog.Logger
 	logs    *tail
 	plane   *plane
+	// agent and envoy are binaries.
+	agent, envoy string
 }
 
 // start makes a cluster that ends with the test.
@@ -106,14 +108,15 @@ func (c *cluster) run(t *testing.T, envoy string) {
 	t.Cleanup(func() { cancel(); running.Wait() })
 	self, err := os.Executable()
 	require.NoError(t, err)
+	c.agent, c.envoy = agentBinary(t), envoy
 	factory := informers.NewSharedInformerFactory(c.client, 0)
 	c.names = names.New(factory)
 	c.kubelet = kubelet.New(kubelet.Options{
 		Client:  c.client,
 		Network: c.network,
 		Self:    self,
-		Agent:   agentBinary(t),
-		Envoy:   envoy,
+		Agent:   c.agent,
+		Envoy:   c.envoy,
 
 		Discovery:  secureAddr(),
 		ServerName: serverName,

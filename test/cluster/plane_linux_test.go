@@ -57,6 +57,7 @@ func (c *cluster) serve(t *testing.T, clock func() time.Time) {
 		Election: leader.DefaultTiming,
 		Writes:   true,
 		CA:       &ca.DefaultTTL,
+		Machines: app.MachineOptions{Registers: true, TakesHealth: true, Grace: settings.MachineGrace},
 		Scope:    source.Scope,
 		Now:      clock,
 		Metrics:  metrics,

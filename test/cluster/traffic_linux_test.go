@@ -40,6 +40,7 @@ func TestPodsServeTrafficThroughRedirection(t *testing.T) {
 		{"Bookinfo", bookinfo},
 		{"Metrics", standardMetrics},
 		{"MutualTLS", mutualTLS}, {"Injected", injected},
+		{"Machine", machines},
 		{"Namespaces", namespaces},
 		{"RequestPolicies", requestPolicies}, {"PolicyTable", policyTable},
 		{"RollingUpdate", rollingUpdate}, {"APIServerAway", apiServerAway}, {"KilledPod", killedPod},

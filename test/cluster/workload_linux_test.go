@@ -72,7 +72,13 @@ func (c *cluster) from(t *testing.T, selector string) *workload {
 	t.Helper()
 	pods := c.pods(t, selector)
 	require.NotEmpty(t, pods, "pods with %s", selector)
-	w := &workload{c: c, pod: c.kubelet.Pod(pods[0].Namespace, pods[0].Name)}
+	return c.within(t, c.kubelet.Pod(pods[0].Namespace, pods[0].Name))
+}
+
+// within is a workload in a network namespace.
+func (c *cluster) within(t *testing.T, pod *podnet.Pod) *workload {
+	t.Helper()
+	w := &workload{c: c, pod: pod}
 	require.NotNil(t, w.pod)
 	transport := &http.Transport{DialContext: w.dial, MaxIdleConnsPerHost: 8, DisableCompression: true}
 	w.http = &http.Client{

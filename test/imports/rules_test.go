@@ -71,13 +71,14 @@ var rules = []rule{
 	{"agent/certs", "xds/typeurl agent/wire"},
 	{"agent/callers", ""},
 	{"agent/settings", "api/compliance xds/proxystats"},
+	{"agent/health", "agent/settings"},
 	{"agent/meshstats", "xds/proxystats"},
 	{"agent/bootstrap", "agent/settings xds/proxystats"},
 	{"agent/envoy", "agent/settings"},
 	{"agent/status", "agent/metrics agent/settings agent/meshstats"},
 	{"agent", "xds/typeurl xds/nametable xds/proxystats agent/wire agent/xdsproxy agent/certs agent/metrics " +
 		"agent/dns agent/meshstats agent/settings agent/bootstrap agent/envoy agent/status observe/footprint " +
-		"agent/callers"},
+		"agent/callers agent/health"},
 	{"agent/intercept", ""},
 	{"agent/command", "agent/settings agent agent/intercept"},
 	{"xds/resource", "api/model xds/typeurl"},
@@ -98,10 +99,12 @@ var rules = []rule{
 	{"cluster/accessreview", ""},
 	{"cluster/certs", ""},
 	{"cluster/leader", ""},
+	{"cluster/machines", "observe api/kinds"},
 	{"install", "api/kinds"},
 	{"install/reach", "api/kinds install"},
 	{"install/render", "charts"},
 	{"install/tags", "api/kinds install/render"},
+	{"install/workload", "api/model install"},
 	{"install/spec", "app/config api/kinds source source/istiojson source/untrusted api/model api/convert " +
 		"install install/render"},
 	{"cluster/inject/gotemplate", "source/untrusted"},
@@ -120,7 +123,7 @@ var rules = []rule{
 		"mesh/state mesh/validate mesh/schedule mesh/scope mesh/census xds/resource xds/proxystats compile " +
 		"xds/fanout xds/serve admin/page admin cluster/tokenreview cluster/certs cluster/leader install " +
 		"cluster/status cluster/gateways cluster/inject cluster/inject/watch cluster/webhook " +
-		"cluster/webhook/registration trust/ca trust/keysets cluster/keysets"},
+		"cluster/webhook/registration trust/ca trust/keysets cluster/keysets cluster/machines"},
 	{"local/sample", ""},
 	{"local/agents", "observe agent/certs agent/wire trust/ca"},
 	{"local", "api/kinds source api/model api/convert trust/ca local/agents xds/proxystats"},
@@ -152,7 +155,7 @@ var rules = []rule{
 	{"perf/htmlreport", "cli/terminal observe/advise observe/htmlpage perf/measure perf perf/dataplane perf/lab"},
 	{"install/apply", "api/kinds"},
 	{"cli/installer", "api/kinds cli/build cli/command cli/terminal install/spec install/apply cluster/inject " +
-		"install/precheck install/render install/tags install"},
+		"install/precheck install/render install/tags install/workload install"},
 	{"cli/loadtest", "cli/build cli/command cli/terminal perf/measure perf/traffic perf/dataplane perf/airline " +
 		"perf/jmeter perf/lab perf/htmlreport"},
 	{"cli/results", "cli/command"},

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -149,7 +150,32 @@ func (r *reader) withACommand(t *testing.T, n *playedNode) {
 	r.c.injected(t, "default", "default")
 	r.does(t, `kubectl label namespace shop istio-injection=enabled`) // which it has
 	r.looksAtAStatus(t)
+	r.configuresAMachine(t)
 	plane.stop()
+}
+
+// configuresAMachine makes a group of machines, and the files of one.
+func (r *reader) configuresAMachine(t *testing.T) {
+	t.Helper()
+	guide, err := os.ReadFile("../../docs/guides/machines.md")
+	require.NoError(t, err)
+	_, rest, _ := strings.Cut(string(guide), "```yaml\n")
+	group, _, _ := strings.Cut(rest, "```")
+	require.NoError(t, os.WriteFile(filepath.Join(r.dir, "group.yaml"), []byte(group), 0o600))
+	r.must(t, "kubectl apply -f group.yaml && kubectl create serviceaccount stock -n shop")
+	r.does(t, `lateen workload configure vms --namespace shop --output-dir vm`)
+	for _, m := range []struct{ name, has string }{
+		{"cluster.env", "ISTIO_META_AUTO_REGISTER_GROUP='vms'"}, {"root-cert.pem", "BEGIN CERTIFICATE"},
+		{"mesh.yaml", "discoveryAddress: istiod.istio-system.svc:15012"}, {"istio-token", "ey"},
+		{"lateen-agent.service", "ExecStart="},
+	} {
+		text, err := os.ReadFile(filepath.Join(r.dir, "vm", m.name))
+		require.NoError(t, err)
+		require.Contains(t, string(text), m.has, m.name)
+	}
+	token, err := os.Stat(filepath.Join(r.dir, "vm", "istio-token"))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), token.Mode().Perm())
 }
 
 // reviews is a VirtualService whose destination may have a subset.

@@ -17,7 +17,7 @@ import (
 )
 
 // guides are those whose commands are tried, in docs/guides.
-var guides = []string{"install.md", "operate.md", "migrate.md", "injection.md", "kubernetes.md"}
+var guides = []string{"install.md", "operate.md", "migrate.md", "injection.md", "kubernetes.md", "machines.md"}
 
 // reader types the commands of the guides as they stand there: in a shell, with kubectl, helm and
 // lateen in its path.
@@ -144,6 +144,14 @@ var elsewhere = map[string]string{
 	"crane push bin/images/lateen registry.example.com/lateen:v1":             "there is no registry; test/images",
 	"crane push bin/images/lateen-proxy registry.example.com/lateen-proxy:v1": "there is no registry; test/images",
 	"crane push bin/images/lateen-cli registry.example.com/lateen-cli:v1":     "there is no registry; test/images",
+
+	"helm install lateen-base oci://$REGISTRY/charts/base --version $VERSION -n istio-system --create-namespace": "" +
+		"there is no registry; test/workflows packages the chart",
+	"helm install lateen oci://$REGISTRY/charts/lateen --version $VERSION -n istio-system": "" +
+		"there is no registry; test/workflows packages the chart",
+	"helm install istio-ingressgateway oci://$REGISTRY/charts/gateway --version $VERSION " +
+		"-n istio-ingress --create-namespace": "there is no registry; test/workflows packages the chart",
+	"lateen install --image $REGISTRY/lateen:v$VERSION": "lateen install --image IMAGE is typed",
 }
 
 // TestEachCommandOfTheGuidesIsTyped: what users are told to type is tried, in the order of the

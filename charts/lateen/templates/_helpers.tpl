@@ -96,6 +96,13 @@ that is set outside of it. */ -}}
 {{- if ne (toString (include "lateen.pilot" . | fromJson).env.PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER) "false" }}true{{ end }}
 {{- end }}
 
+{{- /* Whether WorkloadEntries of machines outside of Kubernetes are written; empty if not. */ -}}
+{{- define "lateen.registersMachines" -}}
+{{- $env := (include "lateen.pilot" . | fromJson).env }}
+{{- $entries := ne (toString $env.PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION) "false" }}
+{{- if or $entries (ne (toString $env.PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS) "false") }}true{{ end }}
+{{- end }}
+
 {{- /* The signers of Kubernetes that the control plane approves requests for, by its variables. Rights for signers without a
 name would be rights for all, so without signers there are none. */ -}}
 {{- define "lateen.signers" -}}

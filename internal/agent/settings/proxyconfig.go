@@ -47,6 +47,7 @@ type proxyConfig struct {
 	EnvoyMetricsService struct {
 		Address string `json:"address"`
 	} `json:"envoyMetricsService"`
+	ReadinessProbe     *readinessProbe `json:"readinessProbe"`
 	ConnectionSettings struct {
 		GlobalDownstreamConnectionLimit uint32 `json:"globalDownstreamConnectionLimit"`
 	} `json:"connectionSettings"`
@@ -205,7 +206,7 @@ var readHere = []string{
 	"proxyAdminPort", "statusPort", "concurrency", "controlPlaneAuthPolicy", "proxyMetadata", "runtimeValues",
 	"extraStatTags",
 	"fileFlushInterval", "fileFlushMinSizeKb", "statsCompression", "proxyStatsMatcher", "connectionSettings",
-	"envoyMetricsService",
+	"envoyMetricsService", "readinessProbe",
 }
 
 // meshFile returns the defaultConfig of the mesh configuration that gateways mount, or nothing when

@@ -28,7 +28,7 @@ const (
 // refused are variables that change how the proxy proves itself, and that the agent does not know.
 // To go on without them would be another security than the one that was asked for.
 var refused = []string{
-	"PROV_CERT", "XDS_AUTH_PROVIDER", "ENVOY_SECURE_METRICS_PORT", "ENVOY_SECURE_MERGED_METRICS_PORT",
+	"XDS_AUTH_PROVIDER", "ENVOY_SECURE_METRICS_PORT", "ENVOY_SECURE_MERGED_METRICS_PORT",
 }
 
 // ignored are variables that pilot-agent reads and that change nothing here.
@@ -60,6 +60,8 @@ func Read(sources Sources) (Settings, error) {
 	e.stats(&s, config)
 	e.trust(&s, config)
 	e.status(&s, config)
+	s.Readiness, err = config.ReadinessProbe.readiness()
+	e.check(wrap("ProxyConfig", err))
 	s.Status.Kubelet = e.kubelet(sources.Gateways)
 	e.leftOut(merged)
 	if file := e.text("ISTIO_BOOTSTRAP_OVERRIDE", ""); file != "" {
@@ -309,6 +311,16 @@ func (e *environment) certificateFiles(s *Settings, root string) {
 	if dir := e.text("OUTPUT_CERTS", ""); dir != "" {
 		s.CA.Output = filesIn(dir)
 	}
+	if dir := e.text("PROV_CERT", ""); dir != "" {
+		s.CA.Provisioned = filesIn(dir)
+		for name, file := range map[string]*string{
+			"XDS_ROOT_CA": &s.ControlPlane.RootFile, "CA_ROOT_CA": &s.CA.RootFile,
+		} {
+			if e.text(name, "") == "" {
+				*file = s.CA.Provisioned.Root
+			}
+		}
+	}
 	if e.flag("FILE_MOUNTED_CERTS", false) {
 		s.CA.Mounted, s.CA.Address = filesIn(mountedDir), ""
 	}
@@ -317,6 +329,9 @@ func (e *environment) certificateFiles(s *Settings, root string) {
 	}
 	if root == istiodRoot && s.CA.Address != "" {
 		s.CA.MeshRoots = root
+		if own := s.CA.Provisioned.Root; own != "" {
+			s.CA.MeshRoots = own
+		}
 	}
 }
 

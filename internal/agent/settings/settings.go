@@ -36,6 +36,7 @@ type Settings struct {
 	CA           CA
 	DNS          DNS
 	Status       Status
+	Readiness    *Readiness // of the workload; nil if the agent does not probe it
 	Log          Log
 	// Compliance limits TLS to the control plane (COMPLIANCE_POLICY).
 	Compliance compliance.Policy
@@ -207,6 +208,9 @@ type CA struct {
 	RevokedFile string
 	// Mounted are certificates in files, in place of a CA's (FILE_MOUNTED_CERTS).
 	Mounted CertificateFiles
+	// Provisioned is the certificate by which a machine outside of Kubernetes proves itself once it
+	// has one, in place of the token that it began with (PROV_CERT). It may not be there yet.
+	Provisioned CertificateFiles
 	// Output are files that certificates are written to (OUTPUT_CERTS).
 	Output CertificateFiles
 

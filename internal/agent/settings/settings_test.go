@@ -2,6 +2,7 @@ package settings
 
 import (
 	"log/slog"
+	"net/http"
 	"net/netip"
 	"reflect"
 	"strings"
@@ -135,7 +136,12 @@ func TestBadValuesAreRefusedByName(t *testing.T) {
 		{`PROXY_CONFIG={"controlPlaneAuthPolicy":"TLS"}`, `controlPlaneAuthPolicy: "TLS" does not exist`},
 		{"CA_ADDR=istiod", `CA_ADDR: "istiod" is no address`},
 		{"CA_PROVIDER=GkeWorkloadCertificate", `CA_PROVIDER: "GkeWorkloadCertificate" does not exist; want Citadel`},
-		{"PROV_CERT=/etc/certs", `PROV_CERT: is not supported`},
+		{`PROXY_CONFIG={"readinessProbe":{}}`, `readinessProbe: want exactly one of httpGet, tcpSocket, grpc and exec`},
+		{`PROXY_CONFIG={"readinessProbe":{"tcpSocket":{"port":0}}}`, `0 is no port; want a number from 1 to 65535`},
+		{`PROXY_CONFIG={"readinessProbe":{"tcpSocket":{}}}`, `readinessProbe has no port`},
+		{`PROXY_CONFIG={"readinessProbe":{"exec":{}}}`, `readinessProbe.exec.command is empty`},
+		{`PROXY_CONFIG={"readinessProbe":{"exec":{"command":["a"]},"periodSeconds":-1}}`, `want seconds of 0 or more`},
+		{`PROXY_CONFIG={"readinessProbe":{"exec":{"command":["a"]},"grpc":{"port":1}}}`, `want exactly one of`},
 		{"FILE_MOUNTED_CERTS=on", `FILE_MOUNTED_CERTS: "on" is neither true nor false`},
 		{"SECRET_GRACE_PERIOD_RATIO=0", `SECRET_GRACE_PERIOD_RATIO: 0 renews a certificate when it has ended`},
 		{"EXIT_ON_ZERO_ACTIVE_CONNECTIONS=yes", `EXIT_ON_ZERO_ACTIVE_CONNECTIONS: "yes" is neither true nor false`},
@@ -246,6 +252,45 @@ func TestBootstrapOverrideKnowsTheNode(t *testing.T) {
 	sources.Files = fstest.MapFS{"etc/istio/custom.yaml": {Data: []byte(
 		"a: {b: '$(HOST_IP):1', c: '[$(HOST_IP)]:1'}\n")}}
 	require.JSONEq(t, `{"a":{"b":"[fd00::1]:1","c":"[fd00::1]:1"}}`, read(t, sources).Envoy.Override)
+}
+
+// TestMachinesProveThemselvesByTheirCertificate: PROV_CERT has the roots too, unless others are
+// named.
+func TestMachinesProveThemselvesByTheirCertificate(t *testing.T) {
+	s := read(t, pod("PROV_CERT=/etc/certs/", "CA_ROOT_CA=/roots"))
+	require.Equal(t, CertificateFiles{
+		Chain: "/etc/certs/cert-chain.pem", Key: "/etc/certs/key.pem", Root: "/etc/certs/root-cert.pem",
+	}, s.CA.Provisioned)
+	require.Equal(t, "/etc/certs/root-cert.pem", s.ControlPlane.RootFile)
+	require.Equal(t, "/roots", s.CA.RootFile)
+	require.Equal(t, "/etc/certs/root-cert.pem", s.CA.MeshRoots)
+	require.NotEmpty(t, s.CA.TokenFile, "by which a machine begins")
+}
+
+func TestReadinessProbeOfTheWorkload(t *testing.T) {
+	require.Nil(t, read(t, pod()).Readiness)
+	for text, want := range map[string]Readiness{
+		`{"httpGet":{"path":"ready","port":80,"host":"h","scheme":"https","httpHeaders":[{"name":"x-a","value":"b"}]},
+			"initialDelaySeconds":1,"timeoutSeconds":2,"periodSeconds":3,"successThreshold":4,"failureThreshold":5}`: {
+			InitialDelay: time.Second, Timeout: 2 * time.Second, Period: 3 * time.Second, Successes: 4, Failures: 5,
+			Host: "h", HTTP: &HTTPProbe{Path: "/ready", Port: 80, TLS: true}, Headers: http.Header{"X-A": {"b"}},
+		},
+		`{"tcpSocket":{"host":"h","port":81}}`: {
+			Timeout: time.Second, Period: 10 * time.Second, Successes: 1, Failures: 1, Host: "h",
+			TCP: &TCPProbe{Port: 81},
+		},
+		`{"grpc":{"port":82,"service":"s"}}`: {
+			Timeout: time.Second, Period: 10 * time.Second, Successes: 1, Failures: 1,
+			GRPC: &GRPCProbe{Port: 82, Service: "s"},
+		},
+		`{"exec":{"command":["a","b"]}}`: {
+			Timeout: time.Second, Period: 10 * time.Second, Successes: 1, Failures: 1, Exec: []string{"a", "b"},
+		},
+	} {
+		s := read(t, pod(`PROXY_CONFIG={"readinessProbe":`+text+"}"))
+		require.Equal(t, &want, s.Readiness, text)
+		require.Empty(t, s.Notices)
+	}
 }
 
 // TestConfigReadsTheseFields: the list of names that are read is that of the struct.

@@ -47,6 +47,9 @@ type Upstream struct {
 	// Certificate returns the certificate of the client, or nil if there is none now. It is called
 	// for each new connection, and may be nil itself.
 	Certificate func() *tls.Certificate
+	// NoToken has the certificate take the place of the token as soon as there is one. A connection
+	// that was opened before it is closed then, and the call fails as Unavailable.
+	NoToken bool
 }
 
 const (
@@ -140,7 +143,19 @@ func (r *rootsOfFile) ClientHandshake(
 			return nil, nil, err
 		}
 	}
-	return r.tls(roots).ClientHandshake(ctx, r.ServerName, conn)
+	hasCertificate := r.Certificate != nil && r.Certificate() != nil
+	secured, info, err := r.tls(roots).ClientHandshake(ctx, r.ServerName, conn)
+	if tlsInfo, ok := info.(credentials.TLSInfo); err == nil && ok && r.NoToken && !hasCertificate {
+		return secured, withoutCertificate{tlsInfo, conn}, nil
+	}
+	return secured, info, err
+}
+
+// withoutCertificate is what calls know of a connection that was opened before there was a
+// certificate.
+type withoutCertificate struct {
+	credentials.TLSInfo
+	conn net.Conn
 }
 
 // Clone implements credentials.TransportCredentials.
@@ -168,7 +183,7 @@ type callMetadata struct{ Upstream }
 func (callMetadata) RequireTransportSecurity() bool { return false }
 
 // GetRequestMetadata implements credentials.PerRPCCredentials.
-func (c callMetadata) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+func (c callMetadata) GetRequestMetadata(ctx context.Context, _ ...string) (map[string]string, error) {
 	all := map[string]string{}
 	for name, value := range c.Headers {
 		all[strings.ToLower(name)] = value
@@ -179,6 +194,9 @@ func (c callMetadata) GetRequestMetadata(context.Context, ...string) (map[string
 	if c.TokenFile == "" || c.Plaintext {
 		return all, nil
 	}
+	if c.NoToken && c.Certificate() != nil {
+		return all, closeWithout(ctx)
+	}
 	token, err := os.ReadFile(c.TokenFile)
 	if errors.Is(err, fs.ErrNotExist) && c.Certificate != nil && c.Certificate() != nil {
 		return all, nil
@@ -188,4 +206,15 @@ func (c callMetadata) GetRequestMetadata(context.Context, ...string) (map[string
 	}
 	all["authorization"] = "Bearer " + strings.TrimSpace(string(token))
 	return all, nil
+}
+
+// closeWithout closes the connection of a call that was opened without a certificate.
+func closeWithout(ctx context.Context) error {
+	info, _ := credentials.RequestInfoFromContext(ctx)
+	without, ok := info.AuthInfo.(withoutCertificate)
+	if !ok {
+		return nil
+	}
+	_ = without.conn.Close() // the transport finds out
+	return status.Error(codes.Unavailable, "the connection was opened before there was a certificate; trying again")
 }

@@ -117,6 +117,41 @@ func TestFilesAreFollowed(t *testing.T) {
 	require.Empty(t, (<-s.calls).Get("authorization"))
 }
 
+// TestACertificateTakesThePlaceOfTheToken as soon as there is one, also on a connection that was
+// opened before.
+func TestACertificateTakesThePlaceOfTheToken(t *testing.T) {
+	authority := certs.NewAuthority(t, "mesh")
+	s := serve(t, authority.Issue(t, "istiod.istio-system.svc"))
+	dir := t.TempDir()
+	root, token := filepath.Join(dir, "root"), filepath.Join(dir, "token")
+	write(t, root, authority.PEM)
+	write(t, token, "one")
+	own := authority.Issue(t, "proxy")
+	pair, err := tls.X509KeyPair([]byte(own.Certificate), []byte(own.Key))
+	require.NoError(t, err)
+	var shown *tls.Certificate
+	conn, err := Upstream{
+		Address: s.address, ServerName: "istiod.istio-system.svc", RootFile: root, TokenFile: token, NoToken: true,
+		Certificate: func() *tls.Certificate { return shown },
+	}.Dial()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, conn.Close()) })
+	require.NoError(t, call(t, conn))
+	require.Empty(t, <-s.peers)
+	require.Equal(t, []string{"Bearer one"}, (<-s.calls).Get("authorization"))
+
+	shown = &pair
+	require.ErrorContains(t, call(t, conn), "opened before there was a certificate")
+	reconnect(conn)
+	require.NoError(t, call(t, conn))
+	require.Len(t, <-s.peers, 1)
+	require.Empty(t, (<-s.calls).Get("authorization"))
+
+	shown = nil // it has ended
+	require.NoError(t, call(t, conn))
+	require.Equal(t, []string{"Bearer one"}, (<-s.calls).Get("authorization"))
+}
+
 // reconnect waits until a connection may be tried again.
 func reconnect(conn *grpc.ClientConn) {
 	conn.ResetConnectBackoff()

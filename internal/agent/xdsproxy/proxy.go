@@ -54,6 +54,7 @@ type Proxy struct {
 	backoff wire.Backoff
 
 	acceptance acceptance
+	health     health
 }
 
 // The counters of Istio's agent have the same names.

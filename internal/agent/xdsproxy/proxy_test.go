@@ -176,3 +176,30 @@ func TestHooksSubscribeOnTheStreamOfEnvoy(t *testing.T) {
 	u.next()
 	require.Equal(t, map[string]string{"a": "v-1"}, u.next().GetInitialResourceVersions())
 }
+
+// TestHealthIsToldOnEachStream after Envoy has asked for listeners, and again when it changes.
+func TestHealthIsToldOnEachStream(t *testing.T) {
+	up := startControlPlane(t, "127.0.0.1:0")
+	r := startProxy(t, up.address)
+	begin := func() *upstream {
+		e := r.envoy()
+		e.ask(&discoveryv3.DeltaDiscoveryRequest{Node: node(), TypeUrl: typeurl.Cluster})
+		e.ask(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: typeurl.Listener})
+		u := up.accept()
+		require.Equal(t, typeurl.Cluster, u.next().GetTypeUrl())
+		require.Equal(t, typeurl.Listener, u.next().GetTypeUrl())
+		return u
+	}
+	u := begin()
+	r.proxy.TellHealth(true, "")
+	told := u.next()
+	require.Equal(t, healthType, told.GetTypeUrl())
+	require.Nil(t, told.GetErrorDetail())
+	r.proxy.TellHealth(false, "connection refused")
+	require.Equal(t, "connection refused", u.next().GetErrorDetail().GetMessage())
+
+	u = begin() // of an Envoy that has started anew
+	told = u.next()
+	require.Equal(t, healthType, told.GetTypeUrl())
+	require.Equal(t, "connection refused", told.GetErrorDetail().GetMessage())
+}

@@ -21,6 +21,9 @@ type relay struct {
 	// may send, as both sides might.
 	answers    chan *wire.Message
 	subscribed bool
+	// healthChanged is closed when the health of the workload is to be told again; nil before the
+	// agent's own subscriptions.
+	healthChanged <-chan struct{}
 }
 
 // maxAnswers of Hooks may wait to be sent. A control plane that sends so much more than it reads
@@ -48,6 +51,10 @@ func (r *relay) send(ctx context.Context) error {
 			}
 		case m := <-r.answers:
 			if err := ignoreEOF(r.up.SendMsg(m)); err != nil {
+				return err
+			}
+		case <-r.healthChanged:
+			if err := r.tellHealth(); err != nil {
 				return err
 			}
 		case <-ctx.Done():
@@ -87,7 +94,16 @@ func (r *relay) pass(m *wire.Message) error {
 			return err
 		}
 	}
-	return nil
+	return r.tellHealth()
+}
+
+func (r *relay) tellHealth() error {
+	m, changed := r.proxy.health.tell(r.v)
+	r.healthChanged = changed
+	if m == nil {
+		return nil
+	}
+	return ignoreEOF(r.up.SendMsg(m))
 }
 
 // receive passes responses on until one of both streams ends.

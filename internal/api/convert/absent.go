@@ -17,7 +17,6 @@ const (
 	deadInIstio  = "has no effect, as in istiod"
 	oneCluster   = "has no effect: one cluster is served"
 	noAmbient    = "has no effect: ambient is not served"
-	noMachines   = "has no effect: machines outside of the cluster do not register themselves"
 	noSuchTracer = "has no effect: this tracer is not supported"
 	noHardware   = "has no effect: proxies use no hardware for keys"
 	ownBootstrap = "has no effect: the agent writes the bootstrap itself"
@@ -62,7 +61,6 @@ func absences() []absence {
 			"cluster_per_connection_buffer_limit_bytes listener_connection_limit", deadInIstio},
 		{mesh + "ProxyConfig", "zipkin_address envoy_metrics_service_address statsd_udp_address", notYet},
 		{mesh + "ProxyConfig", "custom_config_file proxy_bootstrap_template_path", ownBootstrap},
-		{mesh + "ProxyConfig", "readiness_probe", noMachines},
 		{mesh + "ProxyConfig", "ca_certificates_pem", oneSource},
 		{mesh + "ProxyConfig", "private_key_provider", noHardware},
 		{mesh + "Tracing", "tls_settings", notYet},

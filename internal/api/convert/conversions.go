@@ -28,6 +28,7 @@ func conversions() map[kinds.Kind]conversion {
 		kinds.DestinationRule:       typed((*reader).destinationRule),
 		kinds.ServiceEntry:          typed((*reader).serviceEntry),
 		kinds.WorkloadEntry:         typed((*reader).workloadEntry),
+		kinds.WorkloadGroup:         typed((*reader).workloadGroup),
 		kinds.Sidecar:               typed((*reader).sidecar),
 		kinds.AuthorizationPolicy:   typed((*reader).authorizationPolicy),
 		kinds.PeerAuthentication:    typed((*reader).peerAuthentication),

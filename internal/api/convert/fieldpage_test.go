@@ -51,7 +51,6 @@ func TestEveryFieldHasOneRow(t *testing.T) {
 func unreadSpecs() map[kinds.Kind]proto.Message {
 	return map[kinds.Kind]proto.Message{
 		"EnvoyFilter":      &networking.EnvoyFilter{},
-		"WorkloadGroup":    &networking.WorkloadGroup{},
 		"TrafficExtension": &extensions.TrafficExtension{},
 		"WasmPlugin":       &extensions.WasmPlugin{},
 		"MeshNetworks":     &mesh.MeshNetworks{},

@@ -193,6 +193,23 @@ func listenerFields(message string) (string, bool) {
 		return "number protocol name target_port", true
 	case "WorkloadEntry":
 		return "address ports labels locality weight service_account", true
+	case "WorkloadGroup":
+		return "metadata template probe", true
+	case "WorkloadGroup.ObjectMeta":
+		return "labels annotations", true
+	case "ReadinessProbe":
+		return "initial_delay_seconds timeout_seconds period_seconds success_threshold failure_threshold http_get " +
+			"tcp_socket exec grpc", true
+	case "HTTPHealthCheckConfig":
+		return "path port host scheme http_headers", true
+	case "HTTPHeader":
+		return "name value", true
+	case "TCPHealthCheckConfig":
+		return "host port", true
+	case "ExecHealthCheckConfig":
+		return "command", true
+	case "GrpcHealthCheckConfig":
+		return "port service", true
 	}
 	return "", false
 }
@@ -317,7 +334,7 @@ func isOfStart(field protoreflect.FieldDescriptor) bool {
 		"termination_drain_duration discovery_address proxy_admin_port status_port concurrency " +
 		"control_plane_auth_policy runtime_values extra_stat_tags file_flush_interval file_flush_min_size_kb " +
 		"stats_compression proxy_stats_matcher envoy_metrics_service image interception_mode " +
-		"hold_application_until_proxy_starts stat_name_length"
+		"hold_application_until_proxy_starts stat_name_length readiness_probe"
 	const limit = "istio.mesh.v1alpha1.ProxyConfig.ConnectionSettings.global_downstream_connection_limit"
 	return field.FullName() == limit || field.ContainingMessage().FullName() == "istio.mesh.v1alpha1.ProxyConfig" &&
 		hasWord(fields, string(field.Name()))

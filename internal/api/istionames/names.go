@@ -21,7 +21,6 @@ const (
 	ownAgent    = "has no effect with the image lateen-proxy, whose agent does not read it"
 	statsConfig = ownAgent + "; want statsCompression in proxy.istio.io/config"
 	statsNames  = "has no effect; want proxyStatsMatcher in proxy.istio.io/config"
-	noMachines  = "has no effect: machines outside of the cluster do not register themselves"
 	neverRead   = "has no effect, as in istiod"
 )
 
@@ -71,9 +70,13 @@ func annotations() []Name {
 			"alpha.istio.io/canonical-serviceaccounts",
 			"alpha.istio.io/kubernetes-serviceaccounts",
 			"inject.istio.io/templates",
+			"istio.io/autoRegistrationGroup",
+			"istio.io/connectedAt",
+			"istio.io/disconnectedAt",
 			"istio.io/dry-run",
 			"istio.io/reroute-virtual-interfaces",
 			"istio.io/rev",
+			"istio.io/workloadController",
 			"kubernetes.io/ingress.class",
 			"networking.istio.io/exportTo",
 			"networking.istio.io/service-type",
@@ -120,12 +123,6 @@ func annotations() []Name {
 			"istio.io/use-waypoint-canary-weight",
 		),
 		group(false, oneCluster, "topology.istio.io/controlPlaneClusters", "traffic.istio.io/nodeSelector"),
-		group(false, noMachines,
-			"istio.io/autoRegistrationGroup",
-			"istio.io/connectedAt",
-			"istio.io/disconnectedAt",
-			"istio.io/workloadController",
-		),
 		group(false, ownAgent,
 			"sidecar.istio.io/statsEvictionInterval",
 			"sidecar.istio.io/statsFlushInterval",

@@ -29,7 +29,6 @@ func WithStatusOf(k Kind) *Descriptor {
 func reported() []Descriptor {
 	return []Descriptor{
 		istioReported("EnvoyFilter", "envoyfilters", NetworkingGroup, "v1alpha3"),
-		istioReported("WorkloadGroup", "workloadgroups", NetworkingGroup, "v1", "v1beta1", "v1alpha3"),
 		istioReported("TrafficExtension", "trafficextensions", ExtensionsGroup, "v1alpha1"),
 		istioReported("WasmPlugin", "wasmplugins", ExtensionsGroup, "v1alpha1"),
 

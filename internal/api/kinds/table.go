@@ -60,6 +60,7 @@ const (
 	DestinationRule       Kind = "DestinationRule"
 	ServiceEntry          Kind = "ServiceEntry"
 	WorkloadEntry         Kind = "WorkloadEntry"
+	WorkloadGroup         Kind = "WorkloadGroup"
 	Sidecar               Kind = "Sidecar"
 	AuthorizationPolicy   Kind = "AuthorizationPolicy"
 	PeerAuthentication    Kind = "PeerAuthentication"
@@ -181,6 +182,10 @@ func table() []Descriptor {
 			Watch: Watch{Labels: true, Condition: "Healthy"},
 		}),
 		istio(Descriptor{
+			Kind: WorkloadGroup, API: networking, Resource: "workloadgroups", New: object[networkingv1.WorkloadGroup],
+			Watch: Watch{Optional: true},
+		}),
+		istio(Descriptor{
 			Kind: Sidecar, API: networking, Resource: "sidecars", New: object[networkingv1.Sidecar],
 			DependsOnMesh: true,
 		}),
@@ -277,9 +282,7 @@ func unread() map[string]string {
 		"apps/v1":                     "ReplicaSet",
 		"batch/v1":                    "CronJob",
 		"networking.k8s.io/v1":        "NetworkPolicy",
-		NetworkingGroup + "/v1":       "WorkloadGroup",
-		NetworkingGroup + "/v1beta1":  "WorkloadGroup",
-		NetworkingGroup + "/v1alpha3": "EnvoyFilter WorkloadGroup",
+		NetworkingGroup + "/v1alpha3": "EnvoyFilter",
 		ExtensionsGroup + "/v1alpha1": "TrafficExtension WasmPlugin",
 		"install.istio.io/v1alpha1":   "IstioOperator",
 		GatewayAPIGroup + "/v1":       "UDPRoute",

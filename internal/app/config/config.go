@@ -144,6 +144,13 @@ type Config struct {
 	// DeployGateways is set if Gateways of the Gateway API are deployed
 	// (PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER, true).
 	DeployGateways bool
+	// RegisterMachines is set if machines outside of Kubernetes get a WorkloadEntry when they
+	// connect (PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION, true), TakeHealth if what their agents
+	// tell of their workloads is written into it (PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS, true).
+	RegisterMachines, TakeHealth bool
+	// MachineGrace is how long a machine may be gone until its WorkloadEntry is removed
+	// (PILOT_WORKLOAD_ENTRY_GRACE_PERIOD, 10s).
+	MachineGrace time.Duration
 }
 
 // FromEnv reads the settings through lookup, which is os.LookupEnv in a process. The error of an
@@ -199,6 +206,9 @@ func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 		NativeSidecars:   read(&r, "ENABLE_NATIVE_SIDECARS", "auto", native),
 		Status:           read(&r, "PILOT_ENABLE_STATUS", true, boolean),
 		DeployGateways:   read(&r, "PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER", true, boolean),
+		RegisterMachines: read(&r, "PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION", true, boolean),
+		TakeHealth:       read(&r, "PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS", true, boolean),
+		MachineGrace:     read(&r, "PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", 10*time.Second, duration),
 	}
 	early, steady := 20*time.Millisecond, 150*time.Millisecond
 	if isSet(lookup, "PILOT_DEBOUNCE_AFTER") {

@@ -8,7 +8,6 @@ const (
 	oneCluster  = "one cluster is served"
 	noCache     = "there is no such cache: what is computed stays with what it was computed from"
 	noWasm      = "Wasm modules are not served"
-	noVMs       = "WorkloadGroups are not read, and no machine registers itself"
 	noInference = "InferencePools are not served"
 	noFilter    = "this filter is not part of the Envoys that Lateen drives"
 	notSniffed  = "Istio's ALPN filter is not part of stock Envoy; servers tell HTTP from bytes by themselves"
@@ -36,6 +35,8 @@ func honoured() []Variable {
 		{Name: "PILOT_ENABLE_EDS_DEBOUNCE", Default: "true"},
 		{Name: "PILOT_ENABLE_PERSISTENT_SESSION_FILTER", Default: "false"},
 		{Name: "PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER", Default: "true"},
+		{Name: "PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION", Default: "true"},
+		{Name: "PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS", Default: "true"},
 		{Name: "PILOT_FILTER_GATEWAY_CLUSTER_CONFIG", Default: "false", Why: "here the default is true"},
 		{Name: "PILOT_HTTP10", Default: "false"},
 		{Name: "PILOT_IP_AUTOALLOCATE_IPV4_PREFIX", Default: "240.240.0.0/16"},
@@ -47,6 +48,7 @@ func honoured() []Variable {
 		{Name: "PILOT_SEND_UNHEALTHY_ENDPOINTS", Default: "false"},
 		{Name: "PILOT_SIDECAR_USE_REMOTE_ADDRESS", Default: "false"},
 		{Name: "PILOT_TRACE_SAMPLING", Default: "1.0"},
+		{Name: "PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", Default: "10s"},
 	}
 }
 
@@ -213,10 +215,6 @@ func absent() []Variable {
 		{noWasm, []string{
 			"ISTIO_AGENT_ENABLE_WASM_REMOTE_LOAD_CONVERSION=true", "BLOCKED_CIDRS_IN_WASM_FETCH=",
 			"ISTIO_WASM_MAX_BINARY_SIZE_BYTES=268435456",
-		}},
-		{noVMs, []string{
-			"PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION=true", "PILOT_WORKLOAD_ENTRY_GRACE_PERIOD=10s",
-			"PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS=true",
 		}},
 		{noInference, []string{"ENABLE_GATEWAY_API_INFERENCE_EXTENSION=false", "PILOT_ENABLE_AGENTGATEWAY=false"}},
 		{"the kinds of the Gateway API that are served are those of docs/reference/gateway-api.md",

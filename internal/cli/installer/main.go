@@ -26,7 +26,8 @@ func newRoot() *cobra.Command {
 	out := terminal.New(os.Stdout, os.Getenv)
 	notes := terminal.New(os.Stderr, os.Getenv)
 	root.AddCommand(newInstall(out, notes), newUpgrade(out, notes), newDiff(out, notes), newVerify(out),
-		newUninstall(out), newPrecheck(out, notes), newManifest(notes), newTag(out, notes))
+		newUninstall(out), newPrecheck(out, notes), newManifest(notes), newTag(out, notes),
+		newWorkload(out))
 	command.Fit(root)
 	return root
 }

@@ -49,6 +49,11 @@ func TestMistakesInTheCommandLineAreTold(t *testing.T) {
 		{[]string{"tag", "remove", "a", "b"}, `"b" is one argument too many`},
 		{[]string{"tag", "list", "-o", "xml"}, "want table, json or yaml"},
 		{[]string{"tag", "move"}, `"move" is no command of lateen tag`},
+		{[]string{"workload", "configure", "vms"}, `required flag(s) "output-dir" not set`},
+		{[]string{"workload", "configure", "-d", "d"}, "no WorkloadGroup is named"},
+		{[]string{"workload", "configure", "a", "b", "-d", "d"}, `"b" is one argument too many`},
+		{[]string{"workload", "configure", "a", "-d", "d", "--address", "x"}, "want an IP address"},
+		{[]string{"workload", "configure", "a", "-d", "d", "--token-duration", "1m"}, "want 10m0s or more"},
 		{[]string{"upgrade", "--timeout", "soon"}, "want a time, as 30s or 5m"},
 		{[]string{"manifest", "more"}, `"more" is one argument too many: want lateen manifest`},
 	} {

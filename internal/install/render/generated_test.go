@@ -27,7 +27,7 @@ const files = "../../../charts/"
 func TestChartHasTheRightsOfTheTable(t *testing.T) {
 	for name, rules := range map[string][]rbacv1.PolicyRule{
 		"cluster-rules.yaml": clusterRules(), "namespace-rules.yaml": namespaceRules(),
-		"gateway-rules.yaml": gatewayRules(),
+		"gateway-rules.yaml": gatewayRules(), "machine-rules.yaml": machineRules(),
 	} {
 		text, err := yaml.Marshal(rules)
 		require.NoError(t, err)
@@ -172,6 +172,13 @@ func namespaceRules() []rbacv1.PolicyRule {
 		// webhook.
 		rules(probe.Group, []string{"create"}, probe.Resource),
 	)
+}
+
+// machineRules returns what it takes to keep the WorkloadEntries of machines that register
+// themselves, in all namespaces, since a machine may be of any.
+func machineRules() []rbacv1.PolicyRule {
+	d := kinds.Of(kinds.WorkloadEntry)
+	return []rbacv1.PolicyRule{rules(d.Group, []string{"create", "patch", "delete"}, d.Resource)}
 }
 
 // gatewayRules returns what it takes to deploy Gateways: in all namespaces, since a Gateway may be

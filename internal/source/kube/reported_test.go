@@ -67,24 +67,24 @@ func TestObjectsThatAreNotInForceAreReported(t *testing.T) {
 	other := object("networking.istio.io/v1alpha3", "EnvoyFilter", ns, "of-another")
 	other.SetLabels(map[string]string{"istio.io/rev": "another"})
 	create(filters, other)
-	workloads := object("networking.istio.io/v1", "WorkloadGroup", ns, "t")
-	require.NoError(t, unstructured.SetNestedMap(workloads.Object, map[string]any{}, "spec", "template"))
-	create(resourceIn("networking.istio.io", "v1", "workloadgroups"), workloads)
+	lua := object("extensions.istio.io/v1alpha1", "TrafficExtension", ns, "t")
+	require.NoError(t, unstructured.SetNestedField(lua.Object, "--", "spec", "lua", "inlineCode"))
+	create(resourceIn("extensions.istio.io", "v1alpha1", "trafficextensions"), lua)
 
 	s := run(t, kube.Options{Config: api.Config()})
 	s.awaitSync()
 	report := func(kind, name string) func() string {
 		return func() string { return s.problem(kind + " " + ns + "/" + name) }
 	}
-	tokens, group := report("EnvoyFilter", "tokens"), report("WorkloadGroup", "t")
-	eventually(t, func() bool { return tokens() != "" && group() != "" })
+	tokens, extension := report("EnvoyFilter", "tokens"), report("TrafficExtension", "t")
+	eventually(t, func() bool { return tokens() != "" && extension() != "" })
 	require.Equal(t, "error: EnvoyFilter "+ns+"/tokens: EnvoyFilter of networking.istio.io/v1alpha3 "+
 		"is not used by Lateen (yet): it is not enforced", tokens())
-	require.Equal(t, "warning: WorkloadGroup "+ns+"/t: "+
-		"WorkloadGroup of networking.istio.io/v1 is not used by Lateen (yet)", group())
+	require.Equal(t, "warning: TrafficExtension "+ns+"/t: "+
+		"TrafficExtension of extensions.istio.io/v1alpha1 is not used by Lateen (yet)", extension())
 	require.Empty(t, report("EnvoyFilter", "of-another")())
 	for key := range s.everything() {
-		require.NotContains(t, []string{"EnvoyFilter", "WorkloadGroup"}, string(key.Kind))
+		require.NotContains(t, []string{"EnvoyFilter", "TrafficExtension"}, string(key.Kind))
 	}
 
 	definitions := client.Resource(resourceIn("apiextensions.k8s.io", "v1", "customresourcedefinitions"))
@@ -104,7 +104,7 @@ func TestObjectsThatAreNotInForceAreReported(t *testing.T) {
 	err = client.Resource(filters).Namespace(ns).Delete(t.Context(), "tokens", metav1.DeleteOptions{})
 	require.NoError(t, err)
 	eventually(t, func() bool { return tokens() == "" })
-	require.NotEmpty(t, group())
+	require.NotEmpty(t, extension())
 }
 
 // everything gives all objects that the source has delivered.

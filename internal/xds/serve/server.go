@@ -68,6 +68,9 @@ type Options struct {
 	Register func(grpc.ServiceRegistrar)
 	// Callers proves who calls them. Without it, every caller is anonymous.
 	Callers CallAuthenticator
+	// Health takes what the agent of a proxy tells of its workload. It reports false if that goes
+	// nowhere, and must not block. Nil: all of it goes nowhere.
+	Health func(*fanout.Conn, Health) bool
 	// Inspector answers tools; nil if nobody does.
 	Inspector Inspector
 	// Credentials secure connections and prove who has opened them. Without them connections are in

@@ -228,6 +228,12 @@ func (st *stream) received() error {
 		st.throttle(ctx)
 		return nil
 	}
+	if r.isHealth() {
+		st.reportHealth(r)
+		st.in.done()
+		st.throttle(ctx)
+		return nil
+	}
 	if r.Nack != nil {
 		st.refused(r)
 	}
@@ -276,10 +282,19 @@ func (st *stream) begin() error {
 	}
 	st.server.add(st)
 	st.server.endings.add(st)
-	err := st.answer(st.in.request)
+	err := st.first(st.in.request)
 	st.in.done()
 	st.conn.Start(st.push)
 	return err
+}
+
+// first takes the request that the stream begins with.
+func (st *stream) first(r *request) error {
+	if r.isHealth() {
+		st.reportHealth(r)
+		return nil
+	}
+	return st.answer(r)
 }
 
 // start brings the session to the state with which it was registered.

@@ -1,0 +1,130 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	networkingclient "istio.io/client-go/pkg/clientset/versioned/typed/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lateen-mesh/lateen/internal/cluster/machines"
+	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+	"github.com/lateen-mesh/lateen/internal/xds/serve"
+)
+
+// machineConns has the connections of machines that register themselves.
+type machineConns struct {
+	registry *machines.Registry // nil outside of a cluster
+	log      *slog.Logger
+
+	mu    sync.Mutex
+	conns map[*fanout.Conn]*machines.Connection
+}
+
+func newMachineConns(r *machines.Registry, log *slog.Logger) *machineConns {
+	return &machineConns{registry: r, log: log, conns: map[*fanout.Conn]*machines.Connection{}}
+}
+
+// register registers the machine of a node, if it wants that. The error is a gRPC status. It may
+// block.
+func (m *machineConns) register(ctx context.Context, n *serve.Node, id serve.Identity) (*machines.Connection, error) {
+	own, wants := n.Metadata.Registration()
+	if !wants || n.Type != serve.Sidecar {
+		return nil, nil
+	}
+	if m.registry == nil {
+		m.log.Warn("a machine is not registered: there is no API server for it", "proxy", n.Namespace+"/"+n.Pod,
+			"group", own.Group)
+		return nil, nil
+	}
+	c, err := m.registry.Connect(ctx, machines.Machine{
+		Namespace: id.Namespace, Account: id.ServiceAccount, Group: own.Group, Entry: own.Entry, Address: n.Address,
+		Network: own.Network, Labels: n.Metadata.Labels, Locality: localityOf(n.Locality), Probes: own.Probes,
+	})
+	if err != nil {
+		return nil, status.Error(registrationCode(err), err.Error())
+	}
+	return c, nil
+}
+
+func registrationCode(err error) codes.Code {
+	switch {
+	case errors.Is(err, machines.ErrDenied):
+		return codes.PermissionDenied
+	case errors.Is(err, machines.ErrTooMany):
+		return codes.ResourceExhausted
+	}
+	return codes.FailedPrecondition
+}
+
+// localityOf returns a locality as a WorkloadEntry has it, without what is empty at its end.
+func localityOf(l serve.Locality) string {
+	return strings.TrimRight(l.Region+"/"+l.Zone+"/"+l.SubZone, "/")
+}
+
+// connected records the stream of a machine.
+func (m *machineConns) connected(conn *fanout.Conn, c *machines.Connection) {
+	if c == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.conns[conn] = c
+}
+
+func (m *machineConns) disconnected(conn *fanout.Conn) {
+	m.mu.Lock()
+	c := m.conns[conn]
+	delete(m.conns, conn)
+	m.mu.Unlock()
+	c.Disconnect()
+}
+
+// report takes the health that an agent tells of its workload. It reports false if that goes
+// nowhere.
+func (m *machineConns) report(conn *fanout.Conn, h serve.Health) bool {
+	m.mu.Lock()
+	c := m.conns[conn]
+	m.mu.Unlock()
+	return c.Report(machines.Health{Healthy: h.Healthy, Message: h.Message})
+}
+
+// newMachines returns what registers machines, or nil if nothing of that is wanted.
+func (c *Cluster) newMachines() (*machines.Registry, error) {
+	if !c.o.Machines.Registers && !c.o.Machines.TakesHealth {
+		return nil, nil
+	}
+	api, err := networkingclient.NewForConfig(c.o.Config)
+	if err != nil {
+		return nil, err
+	}
+	o := machines.Options{
+		API: api, Controller: c.o.Identity, Registers: c.o.Machines.Registers, TakesHealth: c.o.Machines.TakesHealth,
+		Grace: c.o.Machines.Grace, Metrics: c.o.Metrics.Machines, Log: c.o.Log, Now: c.o.Now,
+	}
+	if c.o.Pod != "" {
+		o.Controller, o.Gone = c.o.Pod, c.isGone
+	}
+	return machines.New(o), nil
+}
+
+// isGone reports whether no Pod of a name runs beside this replica.
+func (c *Cluster) isGone(ctx context.Context, pod string) (bool, error) {
+	if strings.ContainsAny(pod, "=,!") { // not a name: the annotation may have been written by anybody
+		return false, nil
+	}
+	all, err := c.core.Pods(c.o.Names.Namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: "metadata.name=" + pod, Limit: 1,
+	})
+	if err != nil && !apierrors.IsBadRequest(err) {
+		return false, fmt.Errorf("is the Pod %s gone? %w", pod, err)
+	}
+	return err == nil && len(all.Items) == 0, nil
+}

@@ -1,0 +1,125 @@
+package machines
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"strings"
+
+	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
+)
+
+// Machine is what a connected proxy says of its machine, once its identity is proven.
+type Machine struct {
+	// Namespace and Account are those of the proven identity.
+	Namespace, Account string
+	// Group is the WorkloadGroup from which an entry is made (metadata AUTO_REGISTER_GROUP). Entry
+	// is an entry that is there already (metadata WORKLOAD_ENTRY), if Group is empty.
+	Group, Entry string
+	// Address is that of the node's ID, and Network, Labels and Locality ("region/zone/subzone")
+	// are those of its metadata and locality.
+	Address  netip.Addr
+	Network  string
+	Labels   map[string]string
+	Locality string
+	// Probes is set if the proxy's agent probes the workload (ProxyConfig.readinessProbe).
+	Probes bool
+}
+
+// The annotations of a WorkloadEntry that is written here. The times are in RFC 3339.
+const (
+	groupAnnotation        = "istio.io/autoRegistrationGroup"
+	controllerAnnotation   = "istio.io/workloadController"
+	connectedAnnotation    = "istio.io/connectedAt"
+	disconnectedAnnotation = "istio.io/disconnectedAt"
+	// healthAnnotation says that an entry serves only while its condition Healthy is True.
+	healthAnnotation = kinds.HealthAnnotation
+)
+
+// localityLabel stands in the labels of a node for its locality, in a form that no label of an
+// object may have.
+const localityLabel = "istio-locality"
+
+// longestName is the limit of an object's name in bytes.
+const longestName = 253
+
+// check returns what is wrong with a Machine by itself.
+func (m Machine) check() error {
+	switch a := m.Address; {
+	case m.Namespace == "":
+		return fmt.Errorf("an anonymous proxy cannot register; want a token or a certificate of the mesh")
+	case m.Group == "":
+		return nil
+	case !a.IsValid() || a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() || a.IsLinkLocalUnicast():
+		return fmt.Errorf("the node's address %s cannot be reached from elsewhere; want the address at which "+
+			"the mesh reaches the machine (INSTANCE_IP, or ISTIO_SVC_IP)", a)
+	}
+	return nil
+}
+
+// key returns the entry's namespace and name. That of a group is "group-address[-network]".
+func (m Machine) key() types.NamespacedName {
+	k := types.NamespacedName{Namespace: m.Namespace, Name: m.Entry}
+	if m.Group == "" {
+		return k
+	}
+	k.Name = m.Group + "-" + strings.ReplaceAll(m.Address.String(), ":", "-")
+	if m.Network != "" {
+		k.Name += "-" + m.Network
+	}
+	if over := len(k.Name) - longestName; over > 0 { // the end tells machines apart
+		k.Name = strings.TrimLeft(k.Name[over:], "-.")
+	}
+	return k
+}
+
+// entryOf makes the entry of a machine from its group: labels of the node come before those of the
+// group's metadata, and these before those of its template.
+func (m Machine) entryOf(group *networkingv1.WorkloadGroup) *networkingv1.WorkloadEntry {
+	e := &networkingv1.WorkloadEntry{}
+	e.Namespace, e.Name = m.key().Namespace, m.key().Name
+	if t := group.Spec.GetTemplate(); t != nil { // the API server lets none pass
+		t.DeepCopyInto(&e.Spec)
+	}
+	e.Spec.Address = m.Address.String()
+	labels := map[string]string{}
+	maps.Copy(labels, e.Spec.GetLabels())
+	maps.Copy(labels, group.Spec.GetMetadata().GetLabels())
+	maps.Copy(labels, m.Labels)
+	delete(labels, localityLabel)
+	e.Labels, e.Spec.Labels = labels, labels
+	e.Annotations = map[string]string{groupAnnotation: group.Name}
+	maps.Copy(e.Annotations, group.Spec.GetMetadata().GetAnnotations())
+	if m.Network != "" {
+		e.Spec.Network = m.Network
+	}
+	if m.Locality != "" {
+		e.Spec.Locality = m.Locality
+	}
+	if m.Probes {
+		e.Annotations[healthAnnotation] = "true"
+	}
+	e.OwnerReferences = ownedBy(group)
+	return e
+}
+
+// mayControl returns an error unless the proxy of a machine may be that of an entry.
+func (m Machine) mayControl(e *networkingv1.WorkloadEntry) error {
+	if want := e.Spec.GetServiceAccount(); want != "" && want != m.Account {
+		return fmt.Errorf("WorkloadEntry %s/%s is of the service account %q, and the proxy proved to be %q",
+			e.Namespace, e.Name, want, m.Account)
+	}
+	return nil
+}
+
+func isRegistered(e *networkingv1.WorkloadEntry) bool { return e.Annotations[groupAnnotation] != "" }
+
+// takesHealth reports whether the health that a proxy tells goes into an entry. If the annotation
+// is not "true" it is told, and has no effect.
+func takesHealth(e *networkingv1.WorkloadEntry) bool {
+	_, annotated := e.Annotations[healthAnnotation]
+	return annotated
+}
