@@ -11,8 +11,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	networkingclient "istio.io/client-go/pkg/clientset/versioned/typed/networking/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/lateen-mesh/lateen/internal/cluster/machines"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
@@ -22,6 +24,7 @@ import (
 // machineConns has the connections of machines that register themselves.
 type machineConns struct {
 	registry *machines.Registry // nil outside of a cluster
+	end      func(*fanout.Conn, error)
 	log      *slog.Logger
 
 	mu    sync.Mutex
@@ -29,54 +32,53 @@ type machineConns struct {
 }
 
 func newMachineConns(r *machines.Registry, log *slog.Logger) *machineConns {
-	return &machineConns{registry: r, log: log, conns: map[*fanout.Conn]*machines.Connection{}}
+	return &machineConns{
+		registry: r, end: func(*fanout.Conn, error) {}, log: log, conns: map[*fanout.Conn]*machines.Connection{},
+	}
 }
 
-// register registers the machine of a node, if it wants that. The error is a gRPC status. It may
-// block.
-func (m *machineConns) register(ctx context.Context, n *serve.Node, id serve.Identity) (*machines.Connection, error) {
+// connected registers the machine of a node, if it wants that. The error is a gRPC status. One that
+// shows later ends the stream.
+func (m *machineConns) connected(conn *fanout.Conn, n *serve.Node, id serve.Identity) error {
 	own, wants := n.Metadata.Registration()
 	if !wants || n.Type != serve.Sidecar {
-		return nil, nil
+		return nil
 	}
 	if m.registry == nil {
-		m.log.Warn("a machine is not registered: there is no API server for it", "proxy", n.Namespace+"/"+n.Pod,
-			"group", own.Group)
-		return nil, nil
+		m.log.Warn("a machine is not registered: there is no API server that this control plane writes to",
+			"proxy", n.Namespace+"/"+n.Pod)
+		return nil
 	}
-	c, err := m.registry.Connect(ctx, machines.Machine{
-		Namespace: id.Namespace, Account: id.ServiceAccount, Group: own.Group, Entry: own.Entry, Address: n.Address,
-		Network: own.Network, Labels: n.Metadata.Labels, Locality: localityOf(n.Locality), Probes: own.Probes,
-	})
+	c, err := m.registry.Connect(machines.Machine{
+		Namespace: id.Namespace, Account: id.ServiceAccount, Group: own.Group, Entry: own.Entry,
+		Address: n.Address.Unmap(), Network: own.Network, Labels: n.Metadata.Labels, Locality: localityOf(n.Locality),
+		Probes: own.Probes,
+	}, func(err error) { m.end(conn, registrationError(err)) })
 	if err != nil {
-		return nil, status.Error(registrationCode(err), err.Error())
+		return registrationError(err)
 	}
-	return c, nil
+	if c != nil {
+		m.mu.Lock()
+		m.conns[conn] = c
+		m.mu.Unlock()
+	}
+	return nil
 }
 
-func registrationCode(err error) codes.Code {
+func registrationError(err error) error {
+	code := codes.FailedPrecondition
 	switch {
 	case errors.Is(err, machines.ErrDenied):
-		return codes.PermissionDenied
+		code = codes.PermissionDenied
 	case errors.Is(err, machines.ErrTooMany):
-		return codes.ResourceExhausted
+		code = codes.ResourceExhausted
 	}
-	return codes.FailedPrecondition
+	return status.Error(code, err.Error())
 }
 
 // localityOf returns a locality as a WorkloadEntry has it, without what is empty at its end.
 func localityOf(l serve.Locality) string {
 	return strings.TrimRight(l.Region+"/"+l.Zone+"/"+l.SubZone, "/")
-}
-
-// connected records the stream of a machine.
-func (m *machineConns) connected(conn *fanout.Conn, c *machines.Connection) {
-	if c == nil {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.conns[conn] = c
 }
 
 func (m *machineConns) disconnected(conn *fanout.Conn) {
@@ -96,18 +98,25 @@ func (m *machineConns) report(conn *fanout.Conn, h serve.Health) bool {
 	return c.Report(machines.Health{Healthy: h.Healthy, Message: h.Message})
 }
 
+// machineRequestsPerSecond is the limit on requests about machines, of which one that connects
+// takes two: a thousand that come to another replica are there within a minute.
+const machineRequestsPerSecond = 50
+
 // newMachines returns what registers machines, or nil if nothing of that is wanted.
 func (c *Cluster) newMachines() (*machines.Registry, error) {
-	if !c.o.Machines.Registers && !c.o.Machines.TakesHealth {
+	if !c.o.Writes || !c.o.Machines.Registers && !c.o.Machines.TakesHealth {
 		return nil, nil
 	}
-	api, err := networkingclient.NewForConfig(c.o.Config)
+	config := rest.CopyConfig(c.o.Config)
+	config.QPS, config.Burst = machineRequestsPerSecond, 2*machineRequestsPerSecond
+	api, err := networkingclient.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
 	o := machines.Options{
-		API: api, Controller: c.o.Identity, Registers: c.o.Machines.Registers, TakesHealth: c.o.Machines.TakesHealth,
-		Grace: c.o.Machines.Grace, Metrics: c.o.Metrics.Machines, Log: c.o.Log, Now: c.o.Now,
+		API: api, Controller: c.o.Identity, Namespace: c.o.Names.Namespace, Registers: c.o.Machines.Registers,
+		TakesHealth: c.o.Machines.TakesHealth, Grace: c.o.Machines.Grace, Metrics: c.o.Metrics.Machines, Log: c.o.Log,
+		Now: c.o.Now,
 	}
 	if c.o.Pod != "" {
 		o.Controller, o.Gone = c.o.Pod, c.isGone
@@ -115,7 +124,7 @@ func (c *Cluster) newMachines() (*machines.Registry, error) {
 	return machines.New(o), nil
 }
 
-// isGone reports whether no Pod of a name runs beside this replica.
+// isGone reports whether no Pod of a name runs beside this replica: it is not there, or has ended.
 func (c *Cluster) isGone(ctx context.Context, pod string) (bool, error) {
 	if strings.ContainsAny(pod, "=,!") { // not a name: the annotation may have been written by anybody
 		return false, nil
@@ -126,5 +135,9 @@ func (c *Cluster) isGone(ctx context.Context, pod string) (bool, error) {
 	if err != nil && !apierrors.IsBadRequest(err) {
 		return false, fmt.Errorf("is the Pod %s gone? %w", pod, err)
 	}
-	return err == nil && len(all.Items) == 0, nil
+	if err != nil || len(all.Items) == 0 {
+		return err == nil, nil
+	}
+	phase := all.Items[0].Status.Phase
+	return phase == corev1.PodFailed || phase == corev1.PodSucceeded, nil
 }

@@ -219,6 +219,7 @@ func New(o Options) *Pipeline {
 	p.certificateCalls(&serving)
 	p.server = serve.New(serving)
 	p.registry.secrets.end = p.server.EndGateways
+	p.registry.machines.end = p.server.EndRefused
 	p.consumers = p.consumersInOrder()
 	pages := p.adminOptions()
 	p.monitor, p.inspector = newHTTPServer(admin.NewHandler(pages)), admin.NewInspector(pages)

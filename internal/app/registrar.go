@@ -80,10 +80,6 @@ func (r *registrar) Connect(ctx context.Context, node *serve.Node, id serve.Iden
 	if err != nil {
 		return nil, err
 	}
-	machine, err := r.machines.register(ctx, node, id)
-	if err != nil {
-		return nil, err
-	}
 	r.secrets.report(facts, id, right)
 	r.reportStated(node)
 	var conn *fanout.Conn
@@ -94,7 +90,10 @@ func (r *registrar) Connect(ctx context.Context, node *serve.Node, id serve.Iden
 		r.members[conn], r.conns[m] = m, conn
 	})
 	r.secrets.connected(conn, right)
-	r.machines.connected(conn, machine)
+	if err := r.machines.connected(conn, node, id); err != nil {
+		conn.Close()
+		return nil, err
+	}
 	return conn, nil
 }
 

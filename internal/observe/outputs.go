@@ -46,7 +46,7 @@ type XDS struct {
 	// lateen_xds_limited_total.
 	Limited *prometheus.CounterVec
 	// Ended counts streams that the control plane has ended, by reason: "pod_gone",
-	// "token_expired", "rights_changed". lateen_xds_ended_streams_total.
+	// "token_expired", "rights_changed", "registration_refused". lateen_xds_ended_streams_total.
 	Ended *prometheus.CounterVec
 	// Waiting is the number of streams that wait for admission. lateen_xds_waiting_streams.
 	Waiting prometheus.Gauge

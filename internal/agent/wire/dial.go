@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -10,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,8 +49,10 @@ type Upstream struct {
 	// Certificate returns the certificate of the client, or nil if there is none now. It is called
 	// for each new connection, and may be nil itself.
 	Certificate func() *tls.Certificate
-	// NoToken has the certificate take the place of the token as soon as there is one. A connection
-	// that was opened before it is closed then, and the call fails as Unavailable.
+	// NoToken has the certificate take the place of the token as soon as there is one.
+	//
+	// Where a call is proved by a certificate and its connection was opened with none or another
+	// one, which may have ended, the connection is closed and the call fails as Unavailable.
 	NoToken bool
 }
 
@@ -143,19 +147,29 @@ func (r *rootsOfFile) ClientHandshake(
 			return nil, nil, err
 		}
 	}
-	hasCertificate := r.Certificate != nil && r.Certificate() != nil
-	secured, info, err := r.tls(roots).ClientHandshake(ctx, r.ServerName, conn)
-	if tlsInfo, ok := info.(credentials.TLSInfo); err == nil && ok && r.NoToken && !hasCertificate {
-		return secured, withoutCertificate{tlsInfo, conn}, nil
+	shown := &tls.Certificate{}
+	u := r.Upstream
+	if own := u.Certificate; own != nil {
+		u.Certificate = func() *tls.Certificate {
+			if present := own(); present != nil {
+				shown = present
+			}
+			return shown
+		}
+	}
+	secured, info, err := u.tls(roots).ClientHandshake(ctx, r.ServerName, conn)
+	if tlsInfo, ok := info.(credentials.TLSInfo); err == nil && ok {
+		return secured, secureConn{tlsInfo, conn, shown}, nil
 	}
 	return secured, info, err
 }
 
-// withoutCertificate is what calls know of a connection that was opened before there was a
-// certificate.
-type withoutCertificate struct {
+// secureConn is what calls know of their connection, and of the certificate that was shown when it
+// was opened.
+type secureConn struct {
 	credentials.TLSInfo
-	conn net.Conn
+	conn  net.Conn
+	shown *tls.Certificate
 }
 
 // Clone implements credentials.TransportCredentials.
@@ -194,12 +208,16 @@ func (c callMetadata) GetRequestMetadata(ctx context.Context, _ ...string) (map[
 	if c.TokenFile == "" || c.Plaintext {
 		return all, nil
 	}
-	if c.NoToken && c.Certificate() != nil {
-		return all, closeWithout(ctx)
+	var own *tls.Certificate
+	if c.Certificate != nil {
+		own = c.Certificate()
+	}
+	if c.NoToken && own != nil {
+		return all, proves(ctx, own)
 	}
 	token, err := os.ReadFile(c.TokenFile)
-	if errors.Is(err, fs.ErrNotExist) && c.Certificate != nil && c.Certificate() != nil {
-		return all, nil
+	if errors.Is(err, fs.ErrNotExist) && own != nil {
+		return all, proves(ctx, own)
 	}
 	if err != nil {
 		return nil, status.Errorf(codes.Unavailable, "the token for the control plane: %v", err)
@@ -208,13 +226,13 @@ func (c callMetadata) GetRequestMetadata(ctx context.Context, _ ...string) (map[
 	return all, nil
 }
 
-// closeWithout closes the connection of a call that was opened without a certificate.
-func closeWithout(ctx context.Context) error {
+// proves returns nil if the connection of a call was opened with a certificate, and else closes it.
+func proves(ctx context.Context, own *tls.Certificate) error {
 	info, _ := credentials.RequestInfoFromContext(ctx)
-	without, ok := info.AuthInfo.(withoutCertificate)
-	if !ok {
+	c, ok := info.AuthInfo.(secureConn)
+	if !ok || slices.EqualFunc(c.shown.Certificate, own.Certificate, bytes.Equal) {
 		return nil
 	}
-	_ = without.conn.Close() // the transport finds out
-	return status.Error(codes.Unavailable, "the connection was opened before there was a certificate; trying again")
+	_ = c.conn.Close() // the transport finds out
+	return status.Error(codes.Unavailable, "the connection was opened with another certificate or none; trying again")
 }

@@ -141,10 +141,20 @@ func TestACertificateTakesThePlaceOfTheToken(t *testing.T) {
 	require.Equal(t, []string{"Bearer one"}, (<-s.calls).Get("authorization"))
 
 	shown = &pair
-	require.ErrorContains(t, call(t, conn), "opened before there was a certificate")
+	require.ErrorContains(t, call(t, conn), "opened with another certificate or none")
 	reconnect(conn)
 	require.NoError(t, call(t, conn))
 	require.Len(t, <-s.peers, 1)
+	require.Empty(t, (<-s.calls).Get("authorization"))
+
+	renewed := authority.Issue(t, "proxy")
+	second, err := tls.X509KeyPair([]byte(renewed.Certificate), []byte(renewed.Key))
+	require.NoError(t, err)
+	shown = &second // the first may have ended meanwhile
+	require.ErrorContains(t, call(t, conn), "opened with another certificate or none")
+	reconnect(conn)
+	require.NoError(t, call(t, conn))
+	require.Equal(t, second.Leaf.SerialNumber, (<-s.peers)[0].SerialNumber)
 	require.Empty(t, (<-s.calls).Get("authorization"))
 
 	shown = nil // it has ended

@@ -28,6 +28,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 	"github.com/lateen-mesh/lateen/internal/xds/serve"
+	"github.com/lateen-mesh/lateen/internal/xds/typeurl"
 )
 
 // TestRealEnvoyStartsWithoutControlPlane runs a real Envoy and Lateen's own server. The control
@@ -41,7 +42,9 @@ func TestRealEnvoyStartsWithoutControlPlane(t *testing.T) {
 			r := startProxy(t, plane.address, withCache(filepath.Join(t.TempDir(), "cache")))
 			e := startEnvoy(t, binary, r.socket, api)
 			e.await("one")
-			require.Eventually(t, r.proxy.Accepted, patience, time.Millisecond)
+			// Envoy may serve before its last ACK is here, without which nothing is kept.
+			require.Eventually(t, func() bool { return r.proxy.Accepted() && r.proxy.cache.hasAll() }, patience,
+				time.Millisecond)
 
 			plane.stop()
 			e.kill()
@@ -53,6 +56,20 @@ func TestRealEnvoyStartsWithoutControlPlane(t *testing.T) {
 			require.Positive(t, r.proxy.Stats().UpstreamFailures)
 		})
 	}
+}
+
+// hasAll reports whether all that went to Envoy has been accepted, routes too.
+func (c *cache) hasAll() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	of, ok := c.typeOf(typeurl.Route)
+	routes := 0
+	for _, e := range c.index {
+		if ok && e.of == of {
+			routes++
+		}
+	}
+	return len(c.staged) == 0 && routes > 0
 }
 
 // plane is Lateen's server with a configuration of one listener, whose virtual host sends to a

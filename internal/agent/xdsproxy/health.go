@@ -1,7 +1,9 @@
 package xdsproxy
 
 import (
+	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -28,11 +30,25 @@ func (p *Proxy) TellHealth(healthy bool, why string) {
 	h := &p.health
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.known, h.healthy, h.why = true, healthy, why
+	h.known, h.healthy, h.why = true, healthy, valid(why)
 	if h.changed != nil {
 		close(h.changed)
 		h.changed = nil
 	}
+}
+
+// maxWhy is how many bytes are told of why a workload is not healthy.
+const maxWhy = 1 << 10
+
+// valid returns what a workload says as a string of protobuf may be. The control plane could not
+// read a request with another one.
+func valid(why string) string {
+	why = strings.ToValidUTF8(why, "\uFFFD")
+	for len(why) > maxWhy {
+		_, size := utf8.DecodeLastRuneInString(why)
+		why = why[:len(why)-size]
+	}
+	return why
 }
 
 // tell returns the request that tells it, nil while nothing is known, and what is closed with the

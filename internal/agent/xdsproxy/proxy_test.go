@@ -195,6 +195,8 @@ func TestHealthIsToldOnEachStream(t *testing.T) {
 	told := u.next()
 	require.Equal(t, healthType, told.GetTypeUrl())
 	require.Nil(t, told.GetErrorDetail())
+	r.proxy.TellHealth(false, strings.Repeat("\u00e9", 600)+"\xff")
+	require.Equal(t, strings.Repeat("\u00e9", 512), u.next().GetErrorDetail().GetMessage(), "what protobuf takes")
 	r.proxy.TellHealth(false, "connection refused")
 	require.Equal(t, "connection refused", u.next().GetErrorDetail().GetMessage())
 

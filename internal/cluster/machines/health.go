@@ -17,8 +17,10 @@ func (r *Registry) writeHealth(ctx context.Context, rec record, e *networkingv1.
 		return nil
 	}
 	if !takesHealth(e) {
-		r.o.Log.Info("the health of a workload has no effect: its WorkloadEntry lacks an annotation",
-			"entry", e.Namespace+"/"+e.Name, "annotation", healthAnnotation)
+		if skipped, ok := r.logLimit.Allow("health", r.o.Now()); ok {
+			r.o.Log.Info("the health of a workload has no effect: its WorkloadEntry lacks an annotation",
+				"entry", e.Namespace+"/"+e.Name, "annotation", healthAnnotation, "lines_left_out", skipped)
+		}
 		return nil
 	}
 	return r.setHealth(ctx, e, rec.health)

@@ -1,6 +1,7 @@
 package machines
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -8,6 +9,7 @@ import (
 
 	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 )
@@ -37,6 +39,10 @@ const (
 	disconnectedAnnotation = "istio.io/disconnectedAt"
 	// healthAnnotation says that an entry serves only while its condition Healthy is True.
 	healthAnnotation = kinds.HealthAnnotation
+	// placeAnnotation is Lateen's own: the namespace of the controller, and its name again. An
+	// entry whose controller is istiod's, or runs elsewhere, has another one or none, and nobody
+	// here says that its controller is gone.
+	placeAnnotation = "lateen.io/workload-controller"
 )
 
 // localityLabel stands in the labels of a node for its locality, in a form that no label of an
@@ -52,10 +58,21 @@ func (m Machine) check() error {
 	case m.Namespace == "":
 		return fmt.Errorf("an anonymous proxy cannot register; want a token or a certificate of the mesh")
 	case m.Group == "":
-		return nil
+		return checkName("WORKLOAD_ENTRY", m.Entry)
 	case !a.IsValid() || a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() || a.IsLinkLocalUnicast():
 		return fmt.Errorf("the node's address %s cannot be reached from elsewhere; want the address at which "+
 			"the mesh reaches the machine (INSTANCE_IP, or ISTIO_SVC_IP)", a)
+	case a.Zone() != "":
+		return fmt.Errorf("the node's address %q has a zone; want an address without one", a)
+	}
+	return errors.Join(checkName("AUTO_REGISTER_GROUP", m.Group), checkName("NETWORK", m.key().Name))
+}
+
+// checkName checks a name that is asked for, or a part of it.
+func checkName(metadata, name string) error {
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return fmt.Errorf("metadata %s: %.64q is no name of an object; want lower-case letters, digits, dashes and "+
+			"dots", metadata, name)
 	}
 	return nil
 }

@@ -27,8 +27,8 @@ func (r *Registry) reconcile(
 	switch missing := apierrors.IsNotFound(err); {
 	case err != nil && !missing:
 		return 0, err
-	case !rec.disconnectedAt.IsZero() && missing:
-		r.forget(key)
+	case !rec.disconnectedAt.IsZero() && (missing || !rec.accepted && rec.heir == ""):
+		r.forget(key) // there is nothing, or it was never this machine's
 		return 0, nil
 	case !rec.disconnectedAt.IsZero():
 		return r.leave(ctx, key, rec, e)
@@ -39,9 +39,13 @@ func (r *Registry) reconcile(
 	default:
 		e, err = r.connected(ctx, rec, e)
 	}
-	if err != nil || e == nil {
+	if err != nil {
 		return 0, err
 	}
+	if e == nil { // that of another replica, which may be wrong for as long as clocks differ
+		return r.o.Grace, nil
+	}
+	r.accept(key)
 	return 0, r.writeHealth(ctx, rec, e)
 }
 
@@ -60,7 +64,7 @@ func (r *Registry) create(ctx context.Context, rec record) (*networkingv1.Worklo
 	if err := m.mayControl(e); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDenied, err)
 	}
-	e.Annotations[controllerAnnotation] = r.o.Controller
+	e.Annotations[controllerAnnotation], e.Annotations[placeAnnotation] = r.o.Controller, r.place(r.o.Controller)
 	e.Annotations[connectedAnnotation] = rec.connectedAt.UTC().Format(timeFormat)
 	made, err := r.o.API.WorkloadEntries(m.Namespace).Create(ctx, e, metav1.CreateOptions{FieldManager: fieldManager})
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) {
@@ -75,8 +79,8 @@ func (r *Registry) create(ctx context.Context, rec record) (*networkingv1.Worklo
 	return made, nil
 }
 
-// connected has an entry say that its proxy is connected here. It returns nil if the proxy has come
-// to another replica meanwhile.
+// connected has an entry say that its proxy is connected here. It returns nil if it says that the
+// proxy has come to another replica since.
 func (r *Registry) connected(
 	ctx context.Context, rec record, e *networkingv1.WorkloadEntry,
 ) (*networkingv1.WorkloadEntry, error) {
@@ -84,7 +88,7 @@ func (r *Registry) connected(
 		return nil, fmt.Errorf("%w: %w", ErrDenied, err)
 	}
 	if rec.machine.Group == "" && !takesHealth(e) {
-		return nil, nil // nothing is written into an entry that somebody else keeps and nobody checks
+		return e, nil // nothing is written into an entry that somebody else keeps and nobody checks
 	}
 	since := timeOf(e, connectedAnnotation)
 	if e.Annotations[controllerAnnotation] == r.o.Controller && !since.IsZero() && !since.Before(rec.connectedAt) {
@@ -94,8 +98,8 @@ func (r *Registry) connected(
 		return nil, nil
 	}
 	e, err := r.annotate(ctx, e, map[string]any{
-		controllerAnnotation: r.o.Controller, connectedAnnotation: rec.connectedAt.UTC().Format(timeFormat),
-		disconnectedAnnotation: nil,
+		controllerAnnotation: r.o.Controller, placeAnnotation: r.place(r.o.Controller),
+		connectedAnnotation: rec.connectedAt.UTC().Format(timeFormat), disconnectedAnnotation: nil,
 	})
 	if err == nil && isRegistered(e) {
 		r.o.Metrics.Updated.Inc()
@@ -184,9 +188,13 @@ func timeOf(e *networkingv1.WorkloadEntry, annotation string) time.Time {
 	return t
 }
 
-// ownedBy has the API server remove an entry with its group.
+// ownedBy has the API server remove an entry with its group. The entry does not keep the group from
+// being deleted, which would take the right to change finalizers of groups.
 func ownedBy(group *networkingv1.WorkloadGroup) []metav1.OwnerReference {
-	return []metav1.OwnerReference{
-		*metav1.NewControllerRef(group, networkingv1.SchemeGroupVersion.WithKind("WorkloadGroup")),
-	}
+	owner := metav1.NewControllerRef(group, networkingv1.SchemeGroupVersion.WithKind("WorkloadGroup"))
+	owner.BlockOwnerDeletion = nil
+	return []metav1.OwnerReference{*owner}
 }
+
+// place returns the value of placeAnnotation of a replica beside this one.
+func (r *Registry) place(controller string) string { return r.o.Namespace + "/" + controller }

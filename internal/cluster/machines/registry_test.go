@@ -55,13 +55,55 @@ type replica struct {
 	*Registry
 	metrics observe.Machines
 	stop    func()
+	ended   chan error // why connections were ended
+}
+
+// connect connects a machine, and waits until its entry says so.
+func (r *replica) connect(t *testing.T, m Machine) *Connection {
+	t.Helper()
+	c, err := r.Connect(m, r.end)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return r.hasAccepted(m) }, eventually, time.Millisecond)
+	return c
+}
+
+func (r *replica) end(err error) { r.ended <- err }
+
+func (r *replica) hasAccepted(m Machine) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rec := r.records[m.key()]
+	if rec == nil || !rec.accepted {
+		return false
+	}
+	e, err := r.o.API.WorkloadEntries(m.Namespace).Get(context.Background(), m.key().Name, metav1.GetOptions{})
+	if err != nil {
+		return false
+	}
+	return e.Annotations[connectedAnnotation] == rec.connectedAt.UTC().Format(timeFormat) ||
+		m.Group == "" && !takesHealth(e)
+}
+
+// refused connects a machine that is refused, at once or a moment later.
+func (r *replica) refused(t *testing.T, m Machine) error {
+	t.Helper()
+	c, err := r.Connect(m, r.end)
+	if err != nil {
+		return err
+	}
+	err = <-r.ended
+	_, again := r.Connect(m, r.end)
+	require.Equal(t, err, again, "it is told why when it comes again")
+	c.Disconnect()
+	return err
 }
 
 // replica starts a Registry for the rest of the test.
 func (r *rig) replica(t *testing.T, name string, grace time.Duration, change ...func(*Options)) *replica {
 	metrics := observe.New(observe.Build{Start: time.Now(), Now: time.Now}).Machines
 	o := Options{
-		API: r.api, Controller: name, Registers: true, TakesHealth: true, Grace: grace, Metrics: metrics,
+		API: r.api, Controller: name, Namespace: "istio-system", Registers: true, TakesHealth: true, Grace: grace,
+		Metrics: metrics,
 		Log: slog.New(slog.DiscardHandler), Now: time.Now,
 	}
 	for _, c := range change {
@@ -73,7 +115,7 @@ func (r *rig) replica(t *testing.T, name string, grace time.Duration, change ...
 	running.Go(func() { registry.Run(ctx) })
 	stop := sync.OnceFunc(func() { cancel(); running.Wait() })
 	t.Cleanup(stop)
-	return &replica{registry, metrics, stop}
+	return &replica{registry, metrics, stop, make(chan error, 64)}
 }
 
 func (r *rig) group(t *testing.T, name string, spec *networking.WorkloadGroup) *networkingv1.WorkloadGroup {
@@ -140,8 +182,7 @@ func TestAMachineComesAndGoes(t *testing.T) {
 	m := r.machine("vms")
 	m.Labels = map[string]string{"app": "node", localityLabel: "r.z"}
 	m.Network, m.Locality, m.Probes = "far", "r/z", true
-	c, err := plane.Connect(t.Context(), m)
-	require.NoError(t, err)
+	c := plane.connect(t, m)
 	e := r.entry(t, "vms-10.1.2.3-far")
 	labels := map[string]string{"app": "node", "tier": "group", "side": "template"}
 	require.Equal(t, labels, e.Labels)
@@ -155,7 +196,8 @@ func TestAMachineComesAndGoes(t *testing.T) {
 	require.NotEmpty(t, e.Annotations[connectedAnnotation])
 	delete(e.Annotations, connectedAnnotation)
 	require.Equal(t, map[string]string{
-		"note": "yes", groupAnnotation: "vms", controllerAnnotation: "a", healthAnnotation: "true",
+		"note": "yes", groupAnnotation: "vms", controllerAnnotation: "a", placeAnnotation: "istio-system/a",
+		healthAnnotation: "true",
 	}, e.Annotations)
 	require.Equal(t, group.UID, metav1.GetControllerOf(e).UID)
 	require.Equal(t, 1.0, testutil.ToFloat64(plane.metrics.Registered))
@@ -176,18 +218,23 @@ func (r *replica) isEmpty() bool {
 	return len(r.records) == 0 && len(r.accounts) == 0
 }
 
+// isEmptyBut reports whether so many machines are known.
+func (r *replica) isEmptyBut(n int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.records) == n
+}
+
 // TestAMachineComesBack within the grace period: the entry stays.
 func TestAMachineComesBack(t *testing.T) {
 	r := newRig(t)
 	r.group(t, "vms", template())
 	plane := r.replica(t, "a", late)
-	first, err := plane.Connect(t.Context(), r.machine("vms"))
-	require.NoError(t, err)
+	first := plane.connect(t, r.machine("vms"))
 	before := r.entry(t, "vms-10.1.2.3")
 	first.Disconnect()
 	r.await(t, before.Name, isDisconnected)
-	_, err = plane.Connect(t.Context(), r.machine("vms"))
-	require.NoError(t, err)
+	plane.connect(t, r.machine("vms"))
 	after := r.entry(t, before.Name)
 	require.Equal(t, before.UID, after.UID)
 	require.NotContains(t, after.Annotations, disconnectedAnnotation)
@@ -201,10 +248,8 @@ func TestAMachineGoesToAnotherReplica(t *testing.T) {
 	r := newRig(t)
 	r.group(t, "vms", template())
 	a, b := r.replica(t, "a", soon), r.replica(t, "b", late)
-	first, err := a.Connect(t.Context(), r.machine("vms"))
-	require.NoError(t, err)
-	_, err = b.Connect(t.Context(), r.machine("vms"))
-	require.NoError(t, err)
+	first := a.connect(t, r.machine("vms"))
+	b.connect(t, r.machine("vms"))
 	require.Equal(t, "b", r.entry(t, "vms-10.1.2.3").Annotations[controllerAnnotation])
 	first.Disconnect()
 	require.Eventually(t, a.isEmpty, eventually, time.Millisecond)
@@ -220,12 +265,11 @@ func TestHealthGoesIntoTheStatus(t *testing.T) {
 	plane := r.replica(t, "a", late)
 	m := r.machine("vms")
 	m.Probes = true
-	c, err := plane.Connect(t.Context(), m)
-	require.NoError(t, err)
+	c := plane.connect(t, m)
 	name := m.key().Name
 	e := r.entry(t, name)
 	e.Status.Conditions = []*metav1alpha1.IstioCondition{{Type: "Accepted", Status: "True"}}
-	_, err = r.api.WorkloadEntries(r.namespace).UpdateStatus(t.Context(), e, metav1.UpdateOptions{})
+	_, err := r.api.WorkloadEntries(r.namespace).UpdateStatus(t.Context(), e, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	for _, h := range []Health{{Healthy: true}, {Message: "connection refused"}, {Healthy: true}} {
 		require.True(t, c.Report(h))
@@ -254,32 +298,30 @@ func TestAnEntryOfSomebodysOwn(t *testing.T) {
 	make("unchecked", "", nil)
 	make("others", "other", map[string]string{healthAnnotation: "true"})
 	plane := r.replica(t, "a", soon)
-	connect := func(name string) (*Connection, error) {
+	named := func(name string) Machine {
 		m := r.machine("")
 		m.Entry = name
-		return plane.Connect(t.Context(), m)
+		return m
 	}
-	c, err := connect("checked")
-	require.NoError(t, err)
+	c := plane.connect(t, named("checked"))
 	require.Equal(t, "a", r.entry(t, "checked").Annotations[controllerAnnotation])
 	require.True(t, c.Report(Health{Healthy: true}))
 	r.await(t, "checked", hasHealth)
 	c.Disconnect()
 	r.await(t, "checked", func(e *networkingv1.WorkloadEntry) bool { return isDisconnected(e) && !hasHealth(e) })
 
-	c, err = connect("unchecked")
-	require.NoError(t, err)
+	c = plane.connect(t, named("unchecked"))
 	require.True(t, c.Report(Health{Healthy: true}))
 	c.Disconnect()
 	require.Eventually(t, plane.isEmpty, eventually, time.Millisecond)
 	require.Empty(t, r.entry(t, "unchecked").Annotations)
 	require.False(t, hasHealth(r.entry(t, "unchecked")))
 
-	_, err = connect("others")
+	err := plane.refused(t, named("others"))
 	require.ErrorIs(t, err, ErrDenied)
 	require.ErrorContains(t, err, `is of the service account "other", and the proxy proved to be "vm"`)
-	_, err = connect("missing")
-	require.ErrorIs(t, err, ErrMissing)
+	require.ErrorIs(t, plane.refused(t, named("missing")), ErrMissing)
+	require.ErrorIs(t, plane.refused(t, named("a/b")), ErrDenied)
 }
 
 // TestWhoMayNotRegister is told why, and leaves nothing behind.
@@ -302,12 +344,15 @@ func TestWhoMayNotRegister(t *testing.T) {
 		{"anonymous", func(m *Machine) { m.Namespace = "" }, ErrDenied, "want a token or a certificate"},
 		{"this machine", at("127.0.0.1"), ErrDenied, "want the address"},
 		{"mapped", at("::ffff:127.0.0.1"), ErrDenied, "want the address"},
+		{"with a zone", at("2001:db8::1%eth0"), ErrDenied, "has a zone"},
+		{"no name", func(m *Machine) { m.Group = "../nodes" }, ErrDenied, "is no name of an object"},
+		{"no network", func(m *Machine) { m.Network = "a/b" }, ErrDenied, "is no name of an object"},
 		{"a wrong label", func(m *Machine) { m.Labels = map[string]string{"a b": "c"} }, ErrDenied, "API server"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := r.machine("open")
 			c.change(&m)
-			_, err := plane.Connect(t.Context(), m)
+			err := plane.refused(t, m)
 			require.ErrorIs(t, err, c.is)
 			require.ErrorContains(t, err, c.says)
 		})
@@ -317,11 +362,13 @@ func TestWhoMayNotRegister(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, list.Items)
 
-	_, err = plane.Connect(t.Context(), r.machine("open"))
-	require.NoError(t, err)
+	plane.mu.Lock()
+	clear(plane.refusals) // as after refusedFor
+	plane.mu.Unlock()
+	plane.connect(t, r.machine("open"))
 	other := r.machine("open")
 	other.Account = "other"
-	_, err = plane.Connect(t.Context(), other)
+	_, err = plane.Connect(other, plane.end)
 	require.ErrorIs(t, err, ErrDenied, "the entry of another account at the same address")
 
 	plane.mu.Lock()
@@ -329,7 +376,7 @@ func TestWhoMayNotRegister(t *testing.T) {
 	plane.mu.Unlock()
 	full := r.machine("open")
 	full.Address = netip.MustParseAddr("10.1.2.4")
-	_, err = plane.Connect(t.Context(), full)
+	_, err = plane.Connect(full, plane.end)
 	require.ErrorIs(t, err, ErrTooMany)
 }
 
@@ -338,7 +385,7 @@ func TestNothingIsWrittenUnlessItIsWanted(t *testing.T) {
 	r := newRig(t)
 	plane := r.replica(t, "a", late, func(o *Options) { o.Registers, o.TakesHealth = false, false })
 	for _, m := range []Machine{r.machine("vms"), {Namespace: r.namespace, Entry: "e"}, {Namespace: r.namespace}} {
-		c, err := plane.Connect(t.Context(), m)
+		c, err := plane.Connect(m, plane.end)
 		require.NoError(t, err)
 		require.Nil(t, c)
 		require.False(t, c.Report(Health{}))
@@ -354,8 +401,7 @@ func TestWhatEndedReplicasLeftBehind(t *testing.T) {
 	register := func(plane *replica, address string) string {
 		m := r.machine("vms")
 		m.Address = netip.MustParseAddr(address)
-		_, err := plane.Connect(t.Context(), m)
-		require.NoError(t, err)
+		plane.connect(t, m)
 		return m.key().Name
 	}
 	gone, alive, before := r.replica(t, "gone", late), r.replica(t, "alive", late), r.replica(t, "leader", late)
@@ -366,11 +412,22 @@ func TestWhatEndedReplicasLeftBehind(t *testing.T) {
 		o.Gone = func(_ context.Context, name string) (bool, error) { return name == "gone", nil }
 	})
 	back := register(leader, "10.0.0.4")
-	require.NoError(t, leader.sweep(t.Context(), false))
+	foreign := r.entry(t, kept) // of a controller of another namespace, or of istiod, that is gone
+	foreign.Annotations[controllerAnnotation] = "gone"
+	foreign, err := r.api.WorkloadEntries(r.namespace).Update(t.Context(), foreign, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	_, err = leader.sweep(t.Context(), sweeping{})
+	require.NoError(t, err)
 	r.awaitGone(t, own)
 	r.entry(t, lost) // only the leader ends those of others
-	require.NoError(t, leader.sweep(t.Context(), true))
+	seen, err := leader.sweep(t.Context(), sweeping{leads: true})
+	require.NoError(t, err)
+	require.True(t, seen["gone"])
+	require.True(t, leader.isEmptyBut(1), "at the first look its machines may be on their way to others")
+	_, err = leader.sweep(t.Context(), sweeping{leads: true, before: seen})
+	require.NoError(t, err)
 	r.awaitGone(t, lost)
+	require.Equal(t, foreign.ResourceVersion, r.entry(t, kept).ResourceVersion)
 	r.entry(t, kept)
 	r.entry(t, back)
 }
@@ -380,9 +437,61 @@ func TestADeletedEntryComesBack(t *testing.T) {
 	r := newRig(t)
 	r.group(t, "vms", template())
 	plane := r.replica(t, "a", late)
-	_, err := plane.Connect(t.Context(), r.machine("vms"))
-	require.NoError(t, err)
+	plane.connect(t, r.machine("vms"))
 	require.NoError(t, r.api.WorkloadEntries(r.namespace).Delete(t.Context(), "vms-10.1.2.3", metav1.DeleteOptions{}))
-	require.NoError(t, plane.sweep(t.Context(), false))
+	_, err := plane.sweep(t.Context(), sweeping{})
+	require.NoError(t, err)
 	r.await(t, "vms-10.1.2.3", func(*networkingv1.WorkloadEntry) bool { return true })
+}
+
+// TestWhoClaimsAnEntryFirstDoesNotKeepItsMachineOut: only one that was accepted does.
+func TestWhoClaimsAnEntryFirstDoesNotKeepItsMachineOut(t *testing.T) {
+	r := newRig(t)
+	r.group(t, "vms", template())
+	plane := New(Options{
+		API: r.api, Registers: true, Now: time.Now,
+		Metrics: observe.New(observe.Build{Start: time.Now(), Now: time.Now}).Machines,
+	})
+	claims := r.machine("vms")
+	claims.Account = "other"
+	ended := make(chan error, 1)
+	first, err := plane.Connect(claims, func(err error) { ended <- err })
+	require.NoError(t, err)
+	_, err = plane.Connect(r.machine("vms"), nil)
+	require.NoError(t, err)
+	require.ErrorIs(t, <-ended, ErrDenied)
+	first.Disconnect() // which is not the record's any more
+	require.True(t, plane.records[claims.key()].disconnectedAt.IsZero())
+	require.Equal(t, 1, plane.accounts[accountOf(r.machine("vms"))])
+	require.Zero(t, plane.accounts[accountOf(claims)])
+	plane.queue.ShutDown()
+}
+
+// TestARefusedProxyEndsNobodysEntry: after a restart of the replica it comes before the entry's own
+// machine.
+func TestARefusedProxyEndsNobodysEntry(t *testing.T) {
+	r := newRig(t)
+	r.group(t, "vms", template())
+	before := r.replica(t, "a", late)
+	before.connect(t, r.machine("vms"))
+	before.stop()
+	plane := r.replica(t, "a", soon)
+	claims := r.machine("vms")
+	claims.Account = "other"
+	require.ErrorIs(t, plane.refused(t, claims), ErrDenied)
+	require.Eventually(t, plane.isEmpty, eventually, time.Millisecond)
+	require.False(t, isDisconnected(r.entry(t, "vms-10.1.2.3")))
+	plane.connect(t, r.machine("vms"))
+}
+
+// TestTheGroupMayComeLater than its machines: they are told, and are in when it is there.
+func TestTheGroupMayComeLater(t *testing.T) {
+	r := newRig(t)
+	plane := r.replica(t, "a", late)
+	_, err := plane.Connect(r.machine("vms"), plane.end)
+	require.NoError(t, err)
+	require.ErrorIs(t, <-plane.ended, ErrMissing)
+	r.group(t, "vms", template())
+	plane.queue.Add(r.machine("vms").key()) // as after refusedFor
+	require.Eventually(t, func() bool { return plane.hasAccepted(r.machine("vms")) }, eventually, time.Millisecond)
 }

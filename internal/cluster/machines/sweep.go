@@ -21,6 +21,7 @@ const (
 func (r *Registry) Lead(ctx context.Context) { r.sweepAlways(ctx, true) }
 
 func (r *Registry) sweepAlways(ctx context.Context, leads bool) {
+	var before map[string]bool
 	every := time.NewTicker(max(sweepEvery*r.o.Grace, time.Second))
 	defer every.Stop()
 	for {
@@ -29,7 +30,8 @@ func (r *Registry) sweepAlways(ctx context.Context, leads bool) {
 			return
 		case <-every.C:
 		}
-		if err := r.sweep(ctx, leads); err != nil && ctx.Err() == nil {
+		gone, err := r.sweep(ctx, sweeping{leads: leads, before: before})
+		if before = gone; err != nil && ctx.Err() == nil {
 			r.o.Metrics.Errors.Inc()
 			r.o.Log.Warn("the WorkloadEntries of machines that have left are not looked for", "error", err)
 		}
@@ -37,19 +39,21 @@ func (r *Registry) sweepAlways(ctx context.Context, leads bool) {
 }
 
 // sweep looks at all entries once: those that this replica should know and does not, those that are
-// gone and should not be, and, for the leader, those of replicas that are gone.
-func (r *Registry) sweep(ctx context.Context, leads bool) error {
-	present, gone := map[types.NamespacedName]bool{}, map[string]bool{}
+// gone and should not be, and, for the leader, those of replicas that are gone. It returns which
+// controllers are.
+func (r *Registry) sweep(ctx context.Context, s sweeping) (gone map[string]bool, err error) {
+	present := map[types.NamespacedName]bool{}
+	s.gone = map[string]bool{}
 	for next := ""; ; {
 		page, err := r.o.API.WorkloadEntries("").List(ctx, metav1.ListOptions{Limit: pageSize, Continue: next})
 		if err != nil {
-			return err
+			return s.gone, err
 		}
 		for _, e := range page.Items {
 			key := types.NamespacedName{Namespace: e.Namespace, Name: e.Name}
 			present[key] = true
-			if err := r.look(ctx, e, sweeping{leads: leads, gone: gone}); err != nil {
-				return err
+			if err := r.look(ctx, e, s); err != nil {
+				return s.gone, err
 			}
 		}
 		if next = page.Continue; next == "" {
@@ -59,20 +63,23 @@ func (r *Registry) sweep(ctx context.Context, leads bool) error {
 	for _, key := range r.missing(present) {
 		r.queue.Add(key)
 	}
-	return nil
+	return s.gone, nil
 }
 
 // sweeping is what one sweep knows.
 type sweeping struct {
 	leads bool
 	gone  map[string]bool // which controllers are gone, of those that were looked at
+	// before is gone of the sweep before. Entries of a controller are taken over when two sweeps
+	// say so: until then its machines have come to other replicas.
+	before map[string]bool
 }
 
 // look takes an entry over that its controller does not end any more.
 func (r *Registry) look(ctx context.Context, e *networkingv1.WorkloadEntry, s sweeping) error {
 	controller := e.Annotations[controllerAnnotation]
 	switch {
-	case controller == "":
+	case controller == "" || e.Annotations[placeAnnotation] != r.place(controller): // of no replica beside this one
 	case controller == r.o.Controller:
 		if since := timeOf(e, connectedAnnotation); since.Before(r.started) { // of a process before this one
 			r.inherit(e, controller)
@@ -86,7 +93,7 @@ func (r *Registry) look(ctx context.Context, e *networkingv1.WorkloadEntry, s sw
 			}
 			s.gone[controller] = gone
 		}
-		if gone {
+		if gone && s.before[controller] {
 			r.inherit(e, controller)
 		}
 	}

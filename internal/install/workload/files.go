@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -84,11 +85,14 @@ func (m Machine) Files() ([]File, error) {
 	return files, nil
 }
 
-// labels are those by which services and policies select the machine.
+// labels are those by which services and policies select the machine. As with istioctl, those of
+// the template come before those of the metadata.
 func (m Machine) labels() map[string]string {
-	all := map[string]string{canonicalName: m.Group.Name, canonicalRevision: "latest"}
-	maps.Copy(all, m.Group.Spec.GetTemplate().GetLabels())
+	all := map[string]string{}
 	maps.Copy(all, m.Group.Spec.GetMetadata().GetLabels())
+	maps.Copy(all, m.Group.Spec.GetTemplate().GetLabels())
+	all[canonicalName] = cmp.Or(all[canonicalName], all["app.kubernetes.io/name"], all["app"], m.Group.Name)
+	all[canonicalRevision] = cmp.Or(all[canonicalRevision], all["app.kubernetes.io/version"], all["version"], "latest")
 	if m.Revision != "" && m.Revision != "default" {
 		all[revisionLabel] = m.Revision
 	}
@@ -104,13 +108,13 @@ func (m Machine) variables() (map[string]string, error) {
 	}
 	group, template := m.Group, m.Group.Spec.GetTemplate()
 	all := map[string]string{
+		"CA_ADDR":                   m.Discovery,
 		"CANONICAL_REVISION":        labels[canonicalRevision],
 		"CANONICAL_SERVICE":         labels[canonicalName],
 		"ISTIO_INBOUND_PORTS":       inboundPorts(template.GetPorts()),
 		"ISTIO_LOCAL_EXCLUDE_PORTS": keepOut,
 		"ISTIO_METAJSON_LABELS":     string(encoded),
 		"ISTIO_META_CLUSTER_ID":     m.ClusterID,
-		"ISTIO_META_DNS_CAPTURE":    strconv.FormatBool(m.CaptureDNS),
 		"ISTIO_META_NETWORK":        m.Network,
 		"ISTIO_META_WORKLOAD_NAME":  group.Name,
 		"ISTIO_NAMESPACE":           group.Namespace,
@@ -119,6 +123,9 @@ func (m Machine) variables() (map[string]string, error) {
 		"POD_NAMESPACE":             group.Namespace,
 		"SERVICE_ACCOUNT":           template.GetServiceAccount(),
 		"TRUST_DOMAIN":              m.TrustDomain,
+	}
+	if m.CaptureDNS { // else the mesh configuration says
+		all["ISTIO_META_DNS_CAPTURE"] = "true"
 	}
 	if m.Registers {
 		all["ISTIO_META_AUTO_REGISTER_GROUP"] = group.Name
@@ -196,6 +203,7 @@ Description=Envoy and its agent
 Documentation=https://istio.io/latest/docs/ops/deployment/vm-architecture/
 After=network-online.target
 Wants=network-online.target
+StartLimitIntervalSec=0
 
 [Service]
 User=istio-proxy
@@ -203,12 +211,14 @@ Group=istio-proxy
 WorkingDirectory=/
 Environment=POD_NAME=%l PROV_CERT=/etc/certs OUTPUT_CERTS=/etc/certs
 EnvironmentFile=/var/lib/istio/envoy/cluster.env
+ExecStartPre=+/usr/bin/install -d -o istio-proxy -m 0755 /var/run/secrets /etc/istio/proxy /var/lib/istio/data
 ExecStartPre=+/usr/local/bin/lateen-agent istio-iptables -p 15001 -z 15006 -u 1337 -m REDIRECT \
   -i ${ISTIO_SERVICE_CIDR} -b ${ISTIO_INBOUND_PORTS} -d ${ISTIO_LOCAL_EXCLUDE_PORTS}
 ExecStart=/usr/local/bin/lateen-agent proxy sidecar
 ExecStopPost=+/usr/local/bin/lateen-agent istio-iptables --cleanup-only
 KillMode=mixed
 Restart=always
+RestartSec=5
 
 [Install]
 WantedBy=multi-user.target

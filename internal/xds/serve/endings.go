@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/lateen-mesh/lateen/internal/xds/fanout"
 )
 
 // endings ends streams at a time: those whose token or certificate has expired, and those whose Pod
@@ -49,6 +51,12 @@ var (
 	errRightsChanged = errors.New("its service account has other rights now; it may reconnect")
 )
 
+// refusedLater is why a stream ends that had been let in.
+type refusedLater struct{ error }
+
+// Unwrap returns the gRPC status.
+func (r refusedLater) Unwrap() error { return r.error }
+
 // endReason returns the label of an error that ends streams, empty for others.
 func endReason(err error) string {
 	switch {
@@ -58,6 +66,8 @@ func endReason(err error) string {
 		return "token_expired"
 	case errors.Is(err, errRightsChanged):
 		return "rights_changed"
+	case errors.As(err, new(refusedLater)):
+		return "registration_refused"
 	}
 	return ""
 }
@@ -255,6 +265,19 @@ func (s *Server) EndGateways(namespace, serviceAccount string) {
 		if id := &st.owner.identity; st.node.Type == Router && id.Namespace == namespace &&
 			id.ServiceAccount == serviceAccount {
 			st.cancel(errRightsChanged)
+		}
+	}
+}
+
+// EndRefused ends the stream of a connection that was let in before it was known that it would be
+// refused. Its client learns why when it comes again.
+func (s *Server) EndRefused(conn *fanout.Conn, why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for st := range s.streams {
+		if st.conn == conn {
+			st.cancel(refusedLater{why})
+			return
 		}
 	}
 }
