@@ -29,6 +29,11 @@ var constants = []string{"istio_build", "pilot_info", "lateen_push_slots"}
 // movedElsewhere are the tests that make metrics move which need a cluster, an authority, or a
 // client that breaks rules: a directory and a test, by metric.
 var movedElsewhere = map[string]string{
+	"auto_registration_deletes_total":                 machines,
+	"auto_registration_errors_total":                  "internal/cluster/machines TestWhoMayNotRegister",
+	"auto_registration_success_total":                 machines,
+	"auto_registration_unregister_total":              machines,
+	"auto_registration_updates_total":                 "internal/cluster/machines TestAMachineComesBack",
 	"citadel_server_authentication_failure_count":     "internal/trust/ca TestRefusalsSayWhy",
 	"citadel_server_cert_chain_expiry_seconds":        inCluster,
 	"citadel_server_cert_chain_expiry_timestamp":      pluggedIn,
@@ -86,6 +91,7 @@ var movedElsewhere = map[string]string{
 const (
 	inCluster      = "test/incluster TestInstalledControlPlaneWorksWithItsRights"
 	injection      = "internal/cluster/webhook TestInjection"
+	machines       = "internal/cluster/machines TestAMachineComesAndGoes"
 	keys           = "internal/trust/keysets TestWhatCannotBeFetchedIsSaidAndTriedAgain"
 	mistakes       = "internal/app TestMetricsOfTheMeshFollowIt"
 	keepsLast      = "internal/cluster/inject/watch TestTheLastGoodConfigurationStays"

@@ -239,6 +239,7 @@ func TestAMachineComesBack(t *testing.T) {
 	require.Equal(t, before.UID, after.UID)
 	require.NotContains(t, after.Annotations, disconnectedAnnotation)
 	require.True(t, timeOf(after, connectedAnnotation).After(timeOf(before, connectedAnnotation)))
+	require.Equal(t, 1.0, testutil.ToFloat64(plane.metrics.Updated))
 	first.Disconnect() // the old stream's end changes nothing
 	require.False(t, isDisconnected(r.entry(t, before.Name)))
 }
@@ -378,6 +379,7 @@ func TestWhoMayNotRegister(t *testing.T) {
 	full.Address = netip.MustParseAddr("10.1.2.4")
 	_, err = plane.Connect(full, plane.end)
 	require.ErrorIs(t, err, ErrTooMany)
+	require.Positive(t, testutil.ToFloat64(plane.metrics.Errors))
 }
 
 // TestNothingIsWrittenUnlessItIsWanted.
