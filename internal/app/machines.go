@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/status"
 	networkingclient "istio.io/client-go/pkg/clientset/versioned/typed/networking/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -132,11 +131,11 @@ func (c *Cluster) isGone(ctx context.Context, pod string) (bool, error) {
 	all, err := c.core.Pods(c.o.Names.Namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: "metadata.name=" + pod, Limit: 1,
 	})
-	if err != nil && !apierrors.IsBadRequest(err) {
+	switch {
+	case err != nil:
 		return false, fmt.Errorf("is the Pod %s gone? %w", pod, err)
-	}
-	if err != nil || len(all.Items) == 0 {
-		return err == nil, nil
+	case len(all.Items) == 0:
+		return true, nil
 	}
 	phase := all.Items[0].Status.Phase
 	return phase == corev1.PodFailed || phase == corev1.PodSucceeded, nil

@@ -104,7 +104,7 @@ func (r *rig) replica(t *testing.T, name string, grace time.Duration, change ...
 	o := Options{
 		API: r.api, Controller: name, Namespace: "istio-system", Registers: true, TakesHealth: true, Grace: grace,
 		Metrics: metrics,
-		Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Log:     slog.New(slog.DiscardHandler), Now: time.Now,
 	}
 	for _, c := range change {
 		c(&o)

@@ -2,6 +2,7 @@ package machines
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
@@ -45,16 +46,14 @@ func (r *Registry) sweep(ctx context.Context, s sweeping) (gone map[string]bool,
 	present := map[types.NamespacedName]bool{}
 	s.gone = map[string]bool{}
 	for next := ""; ; {
-		page, err := r.o.API.WorkloadEntries("").List(ctx, metav1.ListOptions{Limit: pageSize, Continue: next})
-		if err != nil {
-			return s.gone, err
+		page, failed := r.o.API.WorkloadEntries("").List(ctx, metav1.ListOptions{Limit: pageSize, Continue: next})
+		if failed != nil {
+			return s.gone, errors.Join(err, failed)
 		}
 		for _, e := range page.Items {
 			key := types.NamespacedName{Namespace: e.Namespace, Name: e.Name}
 			present[key] = true
-			if err := r.look(ctx, e, s); err != nil {
-				return s.gone, err
-			}
+			err = errors.Join(err, r.look(ctx, e, s))
 		}
 		if next = page.Continue; next == "" {
 			break
@@ -63,7 +62,7 @@ func (r *Registry) sweep(ctx context.Context, s sweeping) (gone map[string]bool,
 	for _, key := range r.missing(present) {
 		r.queue.Add(key)
 	}
-	return s.gone, nil
+	return s.gone, err
 }
 
 // sweeping is what one sweep knows.
@@ -88,10 +87,10 @@ func (r *Registry) look(ctx context.Context, e *networkingv1.WorkloadEntry, s sw
 		gone, known := s.gone[controller]
 		if !known {
 			var err error
-			if gone, err = r.o.Gone(ctx, controller); err != nil {
-				return err
+			gone, err = r.o.Gone(ctx, controller)
+			if s.gone[controller] = gone; err != nil {
+				return err // of the others the sweep goes on
 			}
-			s.gone[controller] = gone
 		}
 		if gone && s.before[controller] {
 			r.inherit(e, controller)
