@@ -6,17 +6,21 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 )
 
 // Pod is a network namespace with an address.
 type Pod struct {
 	network *Network
 	Addr    netip.Addr
-	ns      netns.NsHandle
 	link    int // its end at the bridge
+
+	closing sync.Mutex // guards ns against its end
+	ns      netns.NsHandle
 }
 
 // AddPod makes a namespace with an address that no other had.
@@ -75,8 +79,22 @@ func (p *Pod) OpenLowPorts() error {
 }
 
 // Dial connects from within the pod to an address (not a name) with a port, as its workload does.
+// An http.Transport may still dial when the request that wanted it has ended, and the pod with it.
 func (p *Pod) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	return dial(ctx, p.ns, network, address)
+	ns, err := p.hold()
+	if err != nil {
+		return nil, fmt.Errorf("the network namespace of pod %s: %w", p.Addr, err)
+	}
+	defer func() { _ = ns.Close() }()
+	return dial(ctx, ns, network, address)
+}
+
+// hold gives another handle of the namespace, which stays when the pod ends.
+func (p *Pod) hold() (netns.NsHandle, error) {
+	p.closing.Lock()
+	defer p.closing.Unlock()
+	fd, err := unix.FcntlInt(uintptr(p.ns), unix.F_DUPFD_CLOEXEC, 0)
+	return netns.NsHandle(fd), err
 }
 
 // Listen opens a port in the pod, as its workload does.
@@ -98,4 +116,8 @@ func (p *Pod) Unplug() error {
 }
 
 // Close lets go of the namespace, which ends with the last process in it.
-func (p *Pod) Close() { _ = p.ns.Close() }
+func (p *Pod) Close() {
+	p.closing.Lock()
+	defer p.closing.Unlock()
+	_ = p.ns.Close()
+}

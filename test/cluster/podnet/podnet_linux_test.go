@@ -6,10 +6,13 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/lateen-mesh/lateen/internal/testkit/leak"
 	"github.com/lateen-mesh/lateen/test/cluster/podnet"
@@ -124,6 +127,22 @@ func TestConnectionsAreRedirected(t *testing.T) {
 	require.Equal(t, podnet.Gateway.String(), <-inbound)
 	require.Equal(t, p.Addr.String(), <-outbound)
 	require.Equal(t, podnet.Gateway.String(), <-exception)
+}
+
+// TestAPodEndsWhileSomebodyDials: an http.Transport dials on when its request has ended.
+func TestAPodEndsWhileSomebodyDials(t *testing.T) {
+	p := newPod(t, newNetwork(t))
+	var dialing sync.WaitGroup
+	for range 20 {
+		dialing.Go(func() {
+			_, err := p.Dial(t.Context(), "tcp", "127.0.0.1:9")
+			assert.Error(t, err)
+		})
+	}
+	p.Close()
+	dialing.Wait()
+	_, err := p.Dial(t.Context(), "tcp", "127.0.0.1:9")
+	require.ErrorIs(t, err, unix.EBADF)
 }
 
 func TestUnpluggedPodAnswersNothing(t *testing.T) {

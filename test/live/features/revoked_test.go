@@ -62,27 +62,28 @@ servers:
 				requireStatus(t, c.toBad, client.Get("http://bad.test/"))
 			})
 	}
-	secret := func(list string) string {
-		return certs.Secret("default", "peers-cacert", "Opaque", map[string]string{
+	secret := func(name, list string) string { // each has its own name: of a broken one, proxies keep what it held
+		return certs.Secret("default", name+"-cacert", "Opaque", map[string]string{
 			"cacert": authority.PEM, "crl": list,
 		})
 	}
 	for name, c := range map[string]struct {
-		list          string
+		secret, list  string
 		toGood, toBad int
 	}{
-		"a list of the Secret":                {authority.Revoke(t, bad), 200, 503},
-		"a list of the Secret that is broken": {"odd", 503, 503},
+		"a list of the Secret":                {"peers", authority.Revoke(t, bad), 200, 503},
+		"a list of the Secret that is broken": {"broken", "odd", 503, 503},
 	} {
-		m.Run(name, livemesh.File("rules.yaml", secret(c.list), rules("mode: SIMPLE, credentialName: peers")),
+		m.Run(name, livemesh.File("rules.yaml", secret(c.secret, c.list),
+			rules("mode: SIMPLE, credentialName: "+c.secret)),
 			func(t *testing.T, m *livemesh.Mesh) {
 				gateway := m.Gateway("istio-ingress", 8080)
 				requireStatus(t, c.toGood, gateway.Get("/", livemesh.Host("good.test")))
 				requireStatus(t, c.toBad, gateway.Get("/", livemesh.Host("bad.test")))
 			})
 	}
-	m.Run("a file beside a Secret", livemesh.File("rules.yaml", secret(authority.Revoke(t)),
-		rules("mode: SIMPLE, credentialName: peers, caCrl: "+revoked)), func(t *testing.T, m *livemesh.Mesh) {
+	m.Run("a file beside a Secret", livemesh.File("rules.yaml", secret("beside", authority.Revoke(t)),
+		rules("mode: SIMPLE, credentialName: beside, caCrl: "+revoked)), func(t *testing.T, m *livemesh.Mesh) {
 		m.AwaitProblem("DestinationRule default/good", "caCrl", "beside credentialName")
 		requireStatus(t, 503, m.Gateway("istio-ingress", 8080).Get("/", livemesh.Host("good.test")))
 	})
