@@ -17,8 +17,21 @@ race=$(command -v cc >/dev/null && echo -race || true)
 # detector would find nothing, and make them seven times slower. hack/test.sh runs them.
 alone='/(internal/(api/convert|translate/[a-z]+)|test/(imports|mutants|docs))$'
 
-# waiting are packages whose tests mostly wait for Envoys and API servers.
-waiting='/test/'
+# waiting are packages whose tests mostly wait: for Envoys, API servers and load tests.
+waiting='(/test/.*|/internal/(perf/(lab|dataplane)|cli/perf))$'
+
+# raced runs packages with the race detector. What a property draws runs in one goroutine most of the time, seven times slower
+# than without it: ten draws have all goroutines in them that a hundred have. hack/test.sh draws a hundred.
+raced() {
+  local imports drawing failed=0
+  imports=$("$go" list -f '{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}' "$@")
+  drawing=$(grep pgregory.net/rapid <<<"$imports" | cut -d ' ' -f 1)
+  # shellcheck disable=SC2046,SC2086 # packages have no spaces
+  tests $(($# - $(count <<<"$drawing"))) $race -timeout 45m $(printf '%s\n' "$@" | grep -vxF "$drawing") || failed=1
+  # shellcheck disable=SC2086
+  tests "$(count <<<"$drawing")" $race -timeout 45m $drawing -rapid.checks=10 || failed=1
+  return $failed
+}
 
 # behind plants faults, and gives way to all else.
 behind() {
@@ -45,7 +58,7 @@ concurrent=$(packages -v "$alone")
 quick=$(grep -v "$waiting" <<<"$concurrent")
 live=$(grep "$waiting" <<<"$concurrent")
 # shellcheck disable=SC2086 # packages have no spaces
-run "tests${race:+ with the race detector}" tests "$(count <<<"$quick")" $race -timeout 45m $quick
+run "tests${race:+ with the race detector}" raced $quick
 # shellcheck disable=SC2086
 run "tests with real Envoys, conformance tests of the Gateway API, and behind them planted faults" \
   beside "$(count <<<"$live")" $race -timeout 45m $live

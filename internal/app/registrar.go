@@ -190,12 +190,8 @@ func factsOf(n *serve.Node) (compile.Facts, error) {
 	}}
 	switch n.Type {
 	case serve.Sidecar:
-		if n.Metadata.InterceptionMode == serve.TProxy {
-			return f, errors.New(
-				"metadata INTERCEPTION_MODE = \"TPROXY\" is not supported yet; want \"REDIRECT\" or \"NONE\"",
-			)
-		}
-		f.Proxy.Settings.Intercepted = n.Metadata.InterceptionMode == serve.Redirect
+		f.Proxy.Settings.Intercepted = n.Metadata.InterceptionMode != serve.None
+		f.Proxy.Settings.Transparent = n.Metadata.InterceptionMode == serve.TProxy
 		if !f.Proxy.Settings.Intercepted { // an intercepted one needs no proxy, and would make a class for each port
 			f.Proxy.Settings.HTTPProxyPort = n.Metadata.HTTPProxyPort
 		}

@@ -117,7 +117,7 @@ func TestClassIsMadeByTheFirstOfItsProxies(t *testing.T) {
 	other := node("b")
 	other.Metadata.HTTPProxyPort = 15007
 	require.True(t, registry.makesClass(t.Context(), other, serve.Identity{}))
-	other.Metadata.InterceptionMode = serve.TProxy
+	other.Type = "ztunnel"
 	require.False(t, registry.makesClass(t.Context(), other, serve.Identity{}), "it is refused")
 }
 

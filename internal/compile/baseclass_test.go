@@ -161,9 +161,15 @@ func TestProxiesWithOtherSettingsAreOtherClasses(t *testing.T) {
 	elsewhere.Namespace = "shop"
 	own := elsewhere
 	own.Settings.OwnGateways, remote.Settings.RemoteAddress = true, true
+	intercepted := sidecar
+	intercepted.Settings.Intercepted = true
+	transparent := intercepted
+	transparent.Settings.Transparent = true
 	g, _ := aloneGateway(80, model.HTTP)
 	objects := []model.Object{g, aloneService("s", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP})}
-	for _, pair := range [][2]scope.Proxy{{gateway, all}, {gateway, sidecar}, {elsewhere, own}, {sidecar, remote}} {
+	for _, pair := range [][2]scope.Proxy{
+		{gateway, all}, {gateway, sidecar}, {elsewhere, own}, {sidecar, remote}, {intercepted, transparent},
+	} {
 		requireClassesDiffer(t, objects, pair[0], pair[1])
 		requireClassesDiffer(t, objects, pair[1], pair[0])
 	}

@@ -87,6 +87,7 @@ func (b unitBuilder) virtualInbound(
 		Undeclared:  b.undeclared.List(undeclared),
 		Others:      others,
 		Listens:     s.Mesh().InboundPort,
+		Transparent: s.Settings().Transparent,
 		AuthFilters: b.authFiltersOf(s),
 		Common:      common,
 	}

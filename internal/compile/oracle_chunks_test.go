@@ -6,16 +6,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
-	"github.com/lateen-mesh/lateen/internal/testkit/draws"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
 )
 
 // Whatever changes while a class is built, its first proxy has what compiling the final snapshot
 // from nothing gives it.
 func TestClassBuiltInChunksEqualsFromNothing(t *testing.T) {
-	if raced && !draws.Given() {
-		draws.Checks(t, "10")
-	}
 	rapid.Check(t, func(r *rapid.T) { newOracle(t).buildSlowly(r) })
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
-	"github.com/lateen-mesh/lateen/internal/testkit/draws"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
@@ -23,9 +22,6 @@ import (
 // Whatever changes came in whatever steps, each proxy has what compiling the final snapshot from
 // nothing gives it.
 func TestIncrementalEqualsFromNothing(t *testing.T) {
-	if raced && !draws.Given() {
-		draws.Checks(t, "10")
-	}
 	rapid.Check(t, func(r *rapid.T) { newOracle(t).live(r, random, func(meshlife.Change, outcome) {}) })
 }
 

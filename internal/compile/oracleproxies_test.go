@@ -123,6 +123,7 @@ func oracleProxies() []Facts {
 		}},
 		{Proxy: scope.Proxy{Address: "127.5.0.16", Namespace: "shop", Name: "b", Settings: scope.Settings{
 			Intercepted: true,
+			Transparent: true,
 			DNSCapture:  true,
 		}}},
 		{Proxy: scope.Proxy{Address: "127.5.0.17", Namespace: "shop", Name: "none", Settings: scope.Settings{

@@ -14,16 +14,12 @@ import (
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/testkit/draws"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // The edits that a class takes over from another are those that it comes to when it compiles the
 // units itself. So whatever a unit depends on is recorded.
 func TestWhatClassesShareIsWhatEachComesTo(t *testing.T) {
-	if raced && !draws.Given() {
-		draws.Checks(t, "10")
-	}
 	takenOver := 0
 	rapid.Check(t, func(r *rapid.T) {
 		o := newOracle(t)

@@ -13,7 +13,6 @@ import (
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/source"
-	"github.com/lateen-mesh/lateen/internal/testkit/draws"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
@@ -53,9 +52,6 @@ func (toyKind) slots(b unitBuilder, s *scope.Scope, u unit, _ func(source.Proble
 
 // A new kind of unit is compiled, shared, built in chunks and taken from base classes as all are.
 func TestNewKindOfUnitIsOneDeclaration(t *testing.T) {
-	if raced && !draws.Given() {
-		draws.Checks(t, "10")
-	}
 	found := false
 	rapid.Check(t, func(r *rapid.T) {
 		o := oracleOf(t, append(unitKinds(), toyKind{}))

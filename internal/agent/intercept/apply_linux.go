@@ -26,19 +26,32 @@ func Apply(o Options, namespace int) error {
 	if err != nil {
 		return fmt.Errorf("nftables: %w", err)
 	}
-	for _, f := range []family{family4, family6} {
-		if f.is6 && !hasIPv6() {
-			continue
+	for _, f := range families() {
+		if err := setRoutes(o, f, namespace); err != nil {
+			return lacking(err)
 		}
 		setTable(c, f, rulesOf(o, f))
 	}
 	if err := c.Flush(); err != nil {
-		if errors.Is(err, unix.EPERM) {
-			err = fmt.Errorf("%w; want the capability NET_ADMIN", err)
-		}
-		return fmt.Errorf("nftables: %w", err)
+		return lacking(fmt.Errorf("nftables: %w", err))
 	}
 	return nil
+}
+
+// lacking says which right is not there.
+func lacking(err error) error {
+	if errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("%w; want the capability NET_ADMIN", err)
+	}
+	return err
+}
+
+// families are those that the kernel has.
+func families() []family {
+	if hasIPv6() {
+		return []family{family4, family6}
+	}
+	return []family{family4}
 }
 
 // hasIPv6 reports whether the kernel has IPv6.
@@ -78,6 +91,12 @@ func place(table *nftables.Table, name string) *nftables.Chain {
 	case outboundChain:
 		ch.Type, ch.Hooknum = nftables.ChainTypeNAT, nftables.ChainHookOutput
 		ch.Priority = nftables.ChainPriorityNATDest
+	case transparentChain:
+		ch.Type, ch.Hooknum = nftables.ChainTypeFilter, nftables.ChainHookPrerouting
+		ch.Priority = nftables.ChainPriorityMangle
+	case returnChain:
+		ch.Type, ch.Hooknum = nftables.ChainTypeRoute, nftables.ChainHookOutput
+		ch.Priority = nftables.ChainPriorityMangle
 	case queryChain:
 		ch.Type, ch.Hooknum = nftables.ChainTypeFilter, nftables.ChainHookOutput
 		ch.Priority = nftables.ChainPriorityRaw
@@ -123,11 +142,33 @@ func (r rule) expressions(f family) []expr.Any {
 		add(true, &expr.Meta{Key: expr.MetaKeySKGID, Register: 1},
 			equal(binaryutil.NativeEndian.PutUint32(*r.group)))
 	}
-	return append(all, r.do.expressions()...)
+	is := equal(binaryutil.NativeEndian.PutUint32(Mark))
+	add(r.marked == packet, &expr.Meta{Key: expr.MetaKeyMARK, Register: 1}, is)
+	add(r.marked == connection, &expr.Ct{Key: expr.CtKeyMARK, Register: 1}, is)
+	return append(all, r.do.expressions(f)...)
 }
 
-func (v verdict) expressions() []expr.Any {
+func (v verdict) expressions(f family) []expr.Any {
 	switch {
+	case v.transparent != 0:
+		of := map[bool]byte{false: unix.NFPROTO_IPV4, true: unix.NFPROTO_IPV6}[f.is6]
+		return []expr.Any{
+			&expr.Immediate{Register: 1, Data: binaryutil.BigEndian.PutUint16(v.transparent)},
+			&expr.TProxy{Family: of, TableFamily: of, RegPort: 1},
+			&expr.Verdict{Kind: expr.VerdictReturn},
+		}
+	case v.marks == packet:
+		return []expr.Any{
+			&expr.Ct{Key: expr.CtKeyMARK, Register: 1},
+			&expr.Meta{Key: expr.MetaKeyMARK, Register: 1, SourceRegister: true},
+			&expr.Verdict{Kind: expr.VerdictReturn},
+		}
+	case v.marks == connection:
+		return []expr.Any{
+			&expr.Meta{Key: expr.MetaKeyMARK, Register: 1},
+			&expr.Ct{Key: expr.CtKeyMARK, Register: 1, SourceRegister: true},
+			&expr.Verdict{Kind: expr.VerdictReturn},
+		}
 	case v.redirect != 0:
 		return []expr.Any{
 			&expr.Immediate{Register: 1, Data: binaryutil.BigEndian.PutUint16(v.redirect)},

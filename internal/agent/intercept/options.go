@@ -23,6 +23,9 @@ type Options struct {
 	Users, Groups []uint32
 	// None leaves all connections alone.
 	None bool
+	// Transparent hands inbound connections to the proxy with their addresses as they are, for a
+	// proxy that calls the application from the caller's address (TPROXY).
+	Transparent bool
 	// Inbound are the ports whose connections go to the proxy, but for NotInbound.
 	Inbound    Ports
 	NotInbound []uint16
@@ -63,7 +66,8 @@ type Surroundings struct {
 	Resolvers []netip.Addr
 }
 
-// ignored are flags of istio-iptables that change nothing here, with those of its log.
+// ignored are flags of istio-iptables that change nothing here, with those of its log. The mark of
+// TPROXY is the one that the control plane tells proxies.
 var ignored = []string{
 	"istio-inbound-tproxy-mark", "istio-inbound-tproxy-route-table", "force-iptables-binary",
 	"log_output_level", "log_target", "log_caller", "log_stacktrace_level", "vklog",
@@ -97,10 +101,12 @@ func Parse(args []string, in Surroundings) (Options, error) {
 	r.add("istio-inbound-interception-mode", "m", "REDIRECT", func(text string) (want string) {
 		switch text {
 		case "REDIRECT", "":
+		case "TPROXY":
+			o.Transparent = true
 		case "NONE":
 			o.None = true
 		default:
-			return "REDIRECT or NONE"
+			return "REDIRECT, TPROXY or NONE"
 		}
 		return ""
 	})

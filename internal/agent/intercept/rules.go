@@ -34,14 +34,27 @@ type rule struct {
 	source   uint16 // port
 	user     *uint32
 	group    *uint32
+	marked   mark
 	do       verdict
 }
 
-// verdict is what a rule does: it leaves the connection alone, redirects it to a port, or puts it
-// into a zone of connection tracking. No rule after it is looked at.
+// mark is what has to bear the Mark.
+type mark uint8
+
+const (
+	anything mark = iota
+	packet
+	connection
+)
+
+// verdict is what a rule does: it leaves the connection alone, redirects it to a port, hands it to
+// the transparent listener at a port, puts it into a zone of connection tracking, or copies the
+// mark. No rule after it is looked at.
 type verdict struct {
-	redirect uint16
-	zone     uint16
+	redirect    uint16
+	transparent uint16
+	zone        uint16
+	marks       mark // packet or connection, by the other's
 }
 
 // chain is a list of rules at one place.
@@ -56,6 +69,9 @@ const (
 	outboundChain = "outbound"    // what goes out
 	queryChain    = "dns-out"     // the same before connections are tracked
 	replyChain    = "dns-replies" // what comes in, before connections are tracked
+
+	transparentChain = "inbound-transparent" // what comes in, before it is routed or redirected
+	returnChain      = "returns"             // what goes out, before it is routed anew
 )
 
 // rulesOf returns the chains of a family of addresses.
@@ -64,6 +80,9 @@ func rulesOf(o Options, f family) []chain {
 		return nil
 	}
 	all := []chain{{inboundChain, inbound(o, f)}, {outboundChain, outbound(o, f)}}
+	if o.Transparent {
+		all = append(all, chain{transparentChain, transparent(o)}, chain{returnChain, returns()})
+	}
 	if o.DNS {
 		queries, replies := zones(o, f)
 		all = append(all, chain{queryChain, queries}, chain{replyChain, replies})
@@ -83,17 +102,25 @@ func inbound(o Options, f family) []rule {
 		all = append(all, toProxy(o, f, rule{in: name})...)
 		all = append(all, rule{in: name})
 	}
-	all = append(all, rule{protocol: "tcp", port: o.TunnelPort})
+	if o.Transparent {
+		return all
+	}
+	return append(all, toApplication(o, to(o.InboundPort))...)
+}
+
+// toApplication does something with what goes to the application's ports.
+func toApplication(o Options, do verdict) []rule {
+	all := []rule{{protocol: "tcp", port: o.TunnelPort}}
 	if !o.Inbound.All {
 		for _, port := range o.Inbound.Some {
-			all = append(all, rule{protocol: "tcp", port: port, do: to(o.InboundPort)})
+			all = append(all, rule{protocol: "tcp", port: port, do: do})
 		}
 		return all
 	}
 	for _, port := range o.NotInbound {
 		all = append(all, rule{protocol: "tcp", port: port})
 	}
-	return append(all, rule{protocol: "tcp", do: to(o.InboundPort)})
+	return append(all, rule{protocol: "tcp", do: do})
 }
 
 // toProxy redirects what goes to the ranges, where the condition holds.
@@ -118,6 +145,9 @@ func outbound(o Options, f family) []rule {
 	var all []rule
 	for _, name := range o.NotInterfaces {
 		all = append(all, rule{out: name})
+	}
+	if o.Transparent {
+		all = append(all, rule{marked: packet})
 	}
 	for _, port := range o.NotOutboundPorts {
 		all = append(all, rule{protocol: "tcp", port: port}, rule{protocol: "udp", port: port})
@@ -253,9 +283,17 @@ func (r rule) String() string {
 	if r.group != nil {
 		word(true, "skgid %d", *r.group)
 	}
+	word(r.marked == packet, "mark %d", Mark)
+	word(r.marked == connection, "ct mark %d", Mark)
 	switch {
 	case r.do.redirect != 0:
 		word(true, "redirect to :%d", r.do.redirect)
+	case r.do.transparent != 0:
+		word(true, "tproxy to :%d return", r.do.transparent)
+	case r.do.marks == packet:
+		word(true, "mark set ct mark return")
+	case r.do.marks == connection:
+		word(true, "ct mark set mark return")
 	case r.do.zone != 0:
 		word(true, "ct zone set %d return", r.do.zone)
 	default:

@@ -38,7 +38,7 @@ kind: Deployment
 metadata: {name: bypassed, namespace: shop}
 spec:
   template:
-    metadata: {labels: {sidecar.istio.io/inject: "true"}, annotations: {sidecar.istio.io/interceptionMode: TPROXY}}
+    metadata: {labels: {sidecar.istio.io/inject: "true"}, annotations: {sidecar.istio.io/interceptionMode: MIRROR}}
     spec: {containers: [{name: app, image: app}]}
 `
 

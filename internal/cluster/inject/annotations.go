@@ -178,15 +178,15 @@ func quantity(value string) string {
 	return matching(func(string) bool { return err == nil && q.Sign() >= 0 }, "a quantity, as 100m or 128Mi")(value)
 }
 
-// mode knows TPROXY, which the control plane does not serve.
+// The interception modes beside REDIRECT.
+const (
+	noInterception = "NONE"
+	transparent    = "TPROXY"
+)
+
 func mode(value string) string {
-	switch value {
-	case "REDIRECT", "NONE":
-		return ""
-	case "TPROXY":
-		return "REDIRECT or NONE: TPROXY is not supported yet"
-	}
-	return "REDIRECT or NONE"
+	known := func(s string) bool { return s == "REDIRECT" || s == transparent || s == noInterception }
+	return matching(known, "REDIRECT, TPROXY or NONE")(value)
 }
 
 func isPortOrZero(s string) bool {
@@ -252,12 +252,8 @@ func anObject(want string) check {
 }
 
 func proxyConfig(value string) string {
-	config, err := ownProxyConfig(value)
-	if err != nil {
+	if _, err := ownProxyConfig(value); err != nil {
 		return "the fields of Istio's ProxyConfig in YAML: " + err.Error()
-	}
-	if config.InterceptionMode == mesh.ProxyConfig_TPROXY {
-		return "interceptionMode REDIRECT or NONE: TPROXY is not supported yet"
 	}
 	return ""
 }

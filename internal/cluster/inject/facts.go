@@ -22,6 +22,8 @@ type proxyFacts struct {
 	ForPlugin map[string]string
 	// LowPorts has the proxy run as root, to listen below 1024.
 	LowPorts bool
+	// Capabilities are those of the kernel that the proxy has. With any of them it runs as root.
+	Capabilities []string
 	// Resources are those of the proxy's containers.
 	Resources map[string]any
 	// Containers are the names of the Pod's own containers, and Ports theirs in JSON.
@@ -57,7 +59,7 @@ type proxyFacts struct {
 
 func (i *Injector) facts(r *request) (proxyFacts, error) {
 	f := proxyFacts{
-		Mode:       r.annotation(interceptionModeName, r.proxy.InterceptionMode.String()),
+		Mode:       r.mode(),
 		Resources:  i.resources(r),
 		Workload:   cmp.Or(r.pod.Labels["service.istio.io/workload-name"], r.owner.Name),
 		CA:         cmp.Or(i.values.text("global.caAddress"), r.proxy.DiscoveryAddress),
@@ -69,6 +71,7 @@ func (i *Injector) facts(r *request) (proxyFacts, error) {
 	if wrong := mode(f.Mode); wrong != "" { // an annotation has been checked before
 		return f, fmt.Errorf("the mesh configuration has defaultConfig.interceptionMode = %s; want %s", f.Mode, wrong)
 	}
+	f.Capabilities = capabilities(r, &f)
 	if err := i.intercept(r, &f); err != nil {
 		return f, err
 	}
@@ -100,6 +103,26 @@ func (i *Injector) facts(r *request) (proxyFacts, error) {
 	}
 	f.OwnMounts, err = userList[corev1.VolumeMount](r, userMountName)
 	return f, err
+}
+
+// mode is how connections come to the proxy: as the Pod says, else the mesh.
+func (r *request) mode() string {
+	return r.annotation(interceptionModeName, r.proxy.InterceptionMode.String())
+}
+
+// capabilities returns what the proxy may do beside its own. A transparent one sets the addresses
+// and marks of its connections.
+func capabilities(r *request, f *proxyFacts) []string {
+	var all []string
+	if f.Mode == transparent {
+		all = append(all, "NET_ADMIN")
+		r.warn("interception mode TPROXY: the proxy runs as root and keeps NET_ADMIN, with which it may undo what " +
+			"holds the Pod in the mesh; want REDIRECT where x-forwarded-for tells the client's address")
+	}
+	if f.LowPorts {
+		all = append(all, "NET_BIND_SERVICE")
+	}
+	return all
 }
 
 // lowPorts is the kernel's parameter that lets processes without rights listen on 80 and 443.

@@ -27,7 +27,7 @@ type interception struct {
 // intercept notes how connections are redirected: by an init container, or by a CNI plugin whose
 // work the container validates.
 func (i *Injector) intercept(r *request, f *proxyFacts) error {
-	f.Intercepts = f.Mode != "NONE"
+	f.Intercepts = f.Mode != noInterception
 	all := i.interceptions(r, f.Mode)
 	for n := range all {
 		all[n].value = trimmed(all[n].value)
@@ -73,6 +73,9 @@ func (i *Injector) requirePluginKnows(r *request, f *proxyFacts) error {
 	case !f.Intercepts:
 		return errors.New("the interception mode is NONE, which Istio's CNI plugin refuses; want REDIRECT, or " +
 			"pilot.cni.enabled=false")
+	case f.Mode == transparent:
+		return errors.New("the interception mode is TPROXY, whose rules cannot be validated where Istio's CNI plugin " +
+			"sets them; want REDIRECT, or pilot.cni.enabled=false")
 	case i.mesh.ProxyListenPort != model.StandardOutboundPort ||
 		i.mesh.ProxyInboundListenPort != model.StandardInboundPort:
 		return fmt.Errorf("the mesh configuration has proxyListenPort = %d and proxyInboundListenPort = %d; want %d "+

@@ -73,7 +73,7 @@ func (r *request) chooseUser() {
 	taken := func(id int64) int {
 		return slices.IndexFunc(application, func(of identity) bool { return of.id == id })
 	}
-	if r.proxy.InterceptionMode.String() == "NONE" || r.pod.Annotations[interceptionModeName] == "NONE" {
+	if r.mode() == noInterception {
 		return // nothing is redirected, so nothing is excepted
 	}
 	at := taken(r.user)

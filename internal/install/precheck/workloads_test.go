@@ -24,7 +24,7 @@ spec:
   template:
     metadata:
       annotations:
-        sidecar.istio.io/interceptionMode: TPROXY
+        sidecar.istio.io/interceptionMode: MIRROR
         sidecar.istio.io/proxyCPU: fast
     spec: {containers: [{name: app, image: app}]}
 ---
@@ -35,7 +35,7 @@ spec:
   jobTemplate:
     spec:
       template:
-        metadata: {annotations: {proxy.istio.io/config: "interceptionMode: TPROXY"}}
+        metadata: {annotations: {proxy.istio.io/config: "interceptionMode: MIRROR"}}
         spec: {containers: [{name: app, image: app}]}
 ---
 apiVersion: apps/v1
@@ -51,7 +51,7 @@ kind: Deployment
 metadata: {name: declines, namespace: shop}
 spec:
   template:
-    metadata: {labels: {sidecar.istio.io/inject: "false"}, annotations: {sidecar.istio.io/interceptionMode: TPROXY}}
+    metadata: {labels: {sidecar.istio.io/inject: "false"}, annotations: {sidecar.istio.io/interceptionMode: MIRROR}}
     spec: {containers: [{name: app, image: app}]}
 ---
 apiVersion: apps/v1
@@ -89,7 +89,7 @@ spec: {containers: [{name: app, image: app}]}
 ---
 apiVersion: v1
 kind: Pod
-metadata: {name: says-nothing, namespace: silent, annotations: {sidecar.istio.io/interceptionMode: TPROXY}}
+metadata: {name: says-nothing, namespace: silent, annotations: {sidecar.istio.io/interceptionMode: MIRROR}}
 spec: {containers: [{name: app, image: app}]}
 `
 
@@ -122,12 +122,13 @@ func TestWorkloadsAreInjected(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"Deployment shop/fine: go",
-		"StatefulSet shop/wrong: spec.template.metadata.annotations[sidecar.istio.io/interceptionMode] = TPROXY: " +
-			"want REDIRECT or NONE: TPROXY is not supported yet",
+		"StatefulSet shop/wrong: spec.template.metadata.annotations[sidecar.istio.io/interceptionMode] = MIRROR: " +
+			"want REDIRECT, TPROXY or NONE",
 		"StatefulSet shop/wrong: spec.template.metadata.annotations[sidecar.istio.io/proxyCPU] = fast: " +
 			"want a quantity, as 100m or 128Mi",
 		"CronJob shop/nightly: spec.jobTemplate.spec.template.metadata.annotations[proxy.istio.io/config] = " +
-			"interceptionMode: TPROXY: want interceptionMode REDIRECT or NONE: TPROXY is not supported yet",
+			"interceptionMode: MIRROR: want the fields of Istio's ProxyConfig in YAML: proto: (line 1:21): " +
+			`invalid value for enum field interceptionMode: "MIRROR"`,
 		`Deployment shop/templates:  = : metadata.annotations[inject.istio.io/templates] = "mine": ` +
 			`the template "mine" is not there; have ["gateway" "sidecar"]`,
 		"Deployment shop/declines: not asked",

@@ -115,10 +115,6 @@ func (r *Reader) checkMesh() {
 	if len(mesh) == 0 {
 		return
 	}
-	if at(mesh, "defaultConfig.interceptionMode") == "TPROXY" {
-		r.fail("meshConfig.defaultConfig.interceptionMode = TPROXY: want REDIRECT or NONE; the injection would " +
-			"refuse each Pod, because TPROXY is not supported yet")
-	}
 	text, err := yaml.Marshal(mesh)
 	if err != nil {
 		r.fail("meshConfig: %w", err)

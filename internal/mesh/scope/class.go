@@ -46,6 +46,8 @@ type Settings struct {
 	// destination; else a workload calls its proxy's ports, and others call the proxy's where the
 	// workload's would be.
 	Intercepted bool
+	// Transparent tells that an intercepted workload sees the addresses of its callers (TPROXY).
+	Transparent bool
 	// Agent tells that an agent beside the proxy serves it the certificate that it has from the
 	// mesh (Istio's SDS, by the cluster "sds-grpc" of the proxy's bootstrap).
 	Agent bool

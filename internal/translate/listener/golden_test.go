@@ -110,6 +110,8 @@ type goldenVirtual struct {
 	Undeclared []listener.UndeclaredPort
 	Others     listener.Undeclared
 	Listens    uint16
+	// Transparent is that of VirtualInboundInput.
+	Transparent bool
 }
 
 type goldenTCP struct {
@@ -231,6 +233,7 @@ func (in *goldenInput) listener(t *testing.T) *listenerv3.Listener {
 			Undeclared:  model.NewInterner[listener.UndeclaredPort]().List(in.VirtualInbound.Undeclared),
 			Others:      in.VirtualInbound.Others,
 			Listens:     in.VirtualInbound.Listens,
+			Transparent: in.VirtualInbound.Transparent,
 			AuthFilters: in.AuthFilters.filters(),
 			Common:      common,
 		})

@@ -187,9 +187,11 @@ type VirtualInboundInput struct {
 	Ports *model.List[InboundPort] // that services or the Sidecar name; no port twice
 	// Undeclared are ports that are not among Ports and have a mode of their own
 	// (PeerAuthentication.portLevelMtls); Others is for all that are in neither list.
-	Undeclared  *model.List[UndeclaredPort]
-	Others      Undeclared
-	Listens     uint16 // where connections come to; 0 for 15006
+	Undeclared *model.List[UndeclaredPort]
+	Others     Undeclared
+	Listens    uint16 // where connections come to; 0 for 15006
+	// Transparent has the workload see the addresses of its callers (TPROXY).
+	Transparent bool
 	AuthFilters *AuthFilters
 	Common      *Common
 }

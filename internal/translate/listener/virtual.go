@@ -7,6 +7,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	originaldstv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/original_dst/v3"
+	originalsrcv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/original_src/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -24,6 +25,10 @@ const (
 // inboundPassthrough is the cluster that connects to a connection's original destination
 // (cluster.Passthrough).
 const inboundPassthrough = "InboundPassthroughCluster"
+
+// transparentMark is on what a transparent proxy sends to its workload; the agent's rules look for
+// it (intercept.Mark), and so do those of Istio.
+const transparentMark = 1337
 
 // VirtualOutbound takes the connections that the workload opens. It gives each to the listener that
 // is for its original destination, the address with the port or else the port alone, and keeps what
@@ -63,6 +68,11 @@ func VirtualInbound(in VirtualInboundInput) *listenerv3.Listener {
 		AccessLog:                        common.unmatchedLog(),
 	}
 	l.Address, l.AdditionalAddresses = wildcardAddresses(common.Stack.Wildcards(), listens)
+	if in.Transparent {
+		l.Transparent = wrapperspb.Bool(true)
+		l.ListenerFilters = append(l.ListenerFilters,
+			listenerFilter("envoy.filters.listener.original_src", &originalsrcv3.OriginalSrc{Mark: transparentMark}))
+	}
 	var tls, http inspection
 	tls.add(listens, false)
 	http.add(listens, false)
