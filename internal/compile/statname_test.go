@@ -2,6 +2,7 @@ package compile
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -90,4 +91,19 @@ func TestTheMeshsPoolAndRulesWithoutLimits(t *testing.T) {
 	const most = "\x08\x4d" // 77, as a protobuf wrapper
 	require.NotContains(t, string(clusters.Get("inbound|8080||").Body()), most)
 	require.Contains(t, string(clusters.Get("InboundPassthroughCluster").Body()), most)
+}
+
+// How long proxies wait for the bytes that tell a protocol changes alone. Random lives hardly ever
+// bring this.
+func TestTheDetectionTimeoutChanges(t *testing.T) {
+	timeout := func(d time.Duration) []state.Update {
+		return configured(func(m *model.MeshConfig) { m.DetectionTimeout = d })
+	}
+	svc := aloneService("a", model.ServicePort{Name: "a", Port: 80})
+	svc.Addresses = []string{"10.0.0.1"}
+	requireFollowsUpdates(t, scope.Proxy{Namespace: "default", Name: "p", Settings: scope.Settings{Intercepted: true}},
+		[][]state.Update{
+			append(updatesOf([]model.Object{svc}), timeout(time.Second)...),
+			timeout(time.Minute), timeout(0), timeout(time.Second),
+		})
 }
