@@ -137,13 +137,13 @@ func (m *machine) write(t *testing.T, place string, content []byte) {
 }
 
 // start runs a program as a user; its output is in a file of its name.
-func (m *machine) start(t *testing.T, name string, uid int, args []string) *podnet.Process {
+func (m *machine) start(t *testing.T, name string, user podnet.User, args []string) *podnet.Process {
 	output, err := os.OpenFile(filepath.Join(m.dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	require.NoError(t, err)
 	defer func() { _ = output.Close() }()
 	require.NoError(t, output.Chmod(0o666)) // Envoy opens /dev/stdout by itself
 	p, err := m.pod.Start(podnet.Command{
-		Args: podnet.InitArgs(m.self, filepath.Join(m.dir, "resolv.conf"), uid, args), Env: m.env, Output: output,
+		Args: podnet.InitArgs(m.self, filepath.Join(m.dir, "resolv.conf"), user, args), Env: m.env, Output: output,
 	})
 	require.NoError(t, err)
 	m.running = append(m.running, p)
@@ -151,7 +151,7 @@ func (m *machine) start(t *testing.T, name string, uid int, args []string) *podn
 }
 
 func (m *machine) startApp(t *testing.T) *podnet.Process {
-	return m.start(t, "app", 0, []string{m.self, "sample", "--version=vm", "--port=8080"})
+	return m.start(t, "app", podnet.User{}, []string{m.self, "sample", "--version=vm", "--port=8080"})
 }
 
 func (m *machine) startAgent(t *testing.T) *podnet.Process {
@@ -160,7 +160,7 @@ func (m *machine) startAgent(t *testing.T) *podnet.Process {
 			t.Logf("the agent of the machine:\n%s", log)
 		}
 	})
-	return m.start(t, "agent", podnet.ProxyUID, []string{
+	return m.start(t, "agent", podnet.Proxy(), []string{
 		"/bin/sh", "-c", `cd "$0" && exec "$@"`, m.dir, m.c.agent, "proxy", "sidecar", "--proxyLogLevel", "warning",
 	})
 }

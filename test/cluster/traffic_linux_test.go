@@ -39,7 +39,7 @@ func TestPodsServeTrafficThroughRedirection(t *testing.T) {
 		{"DNS", namesWithoutAddress},
 		{"Bookinfo", bookinfo},
 		{"Metrics", standardMetrics},
-		{"MutualTLS", mutualTLS}, {"Injected", injected},
+		{"MutualTLS", mutualTLS}, {"Injected", injected}, {"SeesCallers", seesCallers},
 		{"Machine", machines},
 		{"Namespaces", namespaces},
 		{"RequestPolicies", requestPolicies}, {"PolicyTable", policyTable},

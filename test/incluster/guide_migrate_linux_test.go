@@ -36,7 +36,7 @@ func TestGuideOfMigrating(t *testing.T) {
 	c.deploy(t, "shop", map[string]string{"istio-injection": "enabled"}, nil)
 	c.injected(t, "shop", "default")
 	c.deploy(t, "legacy", map[string]string{"istio-injection": "enabled"},
-		map[string]string{"proxy.istio.io/config": "interceptionMode: TPROXY"})
+		map[string]string{"proxy.istio.io/config": "interceptionMode: MIRROR"})
 
 	// 1. Look.
 	code, text := r.says(t, `lateen precheck --revision lateen`)

@@ -188,7 +188,7 @@ func (w *worker) execute(ctx context.Context, args, env []string) (string, error
 	}
 	defer func() { _ = r.Close() }()
 	process, err := w.net.Start(podnet.Command{
-		Args: podnet.InitArgs(w.k.o.Self, w.resolvConf(), 0, args), Env: env, Output: pipe,
+		Args: podnet.InitArgs(w.k.o.Self, w.resolvConf(), podnet.User{}, args), Env: env, Output: pipe,
 	})
 	_ = pipe.Close()
 	if err != nil {

@@ -49,7 +49,7 @@ func (w *worker) redirect() error {
 	}
 	defer func() { _ = output.Close() }()
 	process, err := w.net.Start(podnet.Command{
-		Args: podnet.InitArgs(w.k.o.Self, w.resolvConf(), 0, append([]string{w.k.o.Agent}, c.Args...)),
+		Args: podnet.InitArgs(w.k.o.Self, w.resolvConf(), podnet.User{}, append([]string{w.k.o.Agent}, c.Args...)),
 		Env:  w.variables(c), Output: output,
 	})
 	if err == nil && !process.Succeeded() {
@@ -57,6 +57,18 @@ func (w *worker) redirect() error {
 		err = fmt.Errorf("container %s: %s", initContainer, text)
 	}
 	return err
+}
+
+// proxyUser is who the agent runs as: root where the injection says so, with the proxy's group.
+func (w *worker) proxyUser() podnet.User {
+	user := podnet.Proxy()
+	if !w.injected() {
+		return user
+	}
+	if c, err := w.proxySpec(); err == nil && c.SecurityContext != nil && c.SecurityContext.RunAsUser != nil {
+		user.UID = int(*c.SecurityContext.RunAsUser)
+	}
+	return user
 }
 
 // proxyCommand returns the arguments of the agent and its variables.

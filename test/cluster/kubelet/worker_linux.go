@@ -186,7 +186,7 @@ func (w *worker) launchProxy(args, env []string) (*podnet.Process, error) {
 		return nil, err
 	}
 	return w.net.Start(podnet.Command{
-		Args:   podnet.InitArgs(w.k.o.Self, w.resolvConf(), podnet.ProxyUID, args),
+		Args:   podnet.InitArgs(w.k.o.Self, w.resolvConf(), w.proxyUser(), args),
 		Env:    env,
 		Output: output,
 	})
@@ -208,7 +208,7 @@ func (w *worker) startContainer(c *container) error {
 	}
 	defer func() { _ = output.Close() }()
 	c.process, err = w.net.Start(podnet.Command{
-		Args:   podnet.InitArgs(w.k.o.Self, w.resolvConf(), 0, args),
+		Args:   podnet.InitArgs(w.k.o.Self, w.resolvConf(), podnet.User{}, args),
 		Env:    w.env(c, files),
 		Output: output,
 	})

@@ -14,10 +14,15 @@ import (
 // pod: Init.
 const InitCommand = "pod-init"
 
+// User is who a program runs as. The zero value is root.
+type User struct{ UID, GID int }
+
 // InitArgs is the command line by which a test binary becomes a program, with a resolv.conf of the
 // pod's, as a user.
-func InitArgs(self, resolvConf string, uid int, args []string) []string {
-	return append([]string{self, InitCommand, "--resolv-conf", resolvConf, "--uid", fmt.Sprint(uid), "--"}, args...)
+func InitArgs(self, resolvConf string, user User, args []string) []string {
+	return append([]string{
+		self, InitCommand, "--resolv-conf", resolvConf, "--uid", fmt.Sprint(user.UID), "--gid", fmt.Sprint(user.GID), "--",
+	}, args...)
 }
 
 // Init does what InitArgs say. The host name is that of $HOSTNAME, if there is one. It returns only
@@ -25,7 +30,7 @@ func InitArgs(self, resolvConf string, uid int, args []string) []string {
 func Init(args []string) error {
 	flags := flag.NewFlagSet(InitCommand, flag.ContinueOnError)
 	resolvConf := flags.String("resolv-conf", "", "file that stands in for /etc/resolv.conf")
-	uid := flags.Int("uid", 0, "user to be")
+	uid, gid := flags.Int("uid", 0, "user to be"), flags.Int("gid", 0, "its group")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -44,8 +49,8 @@ func Init(args []string) error {
 			return fmt.Errorf("host name %s: %w", name, err)
 		}
 	}
-	if *uid != 0 {
-		if err := errors.Join(syscall.Setgid(*uid), syscall.Setuid(*uid)); err != nil {
+	if *uid != 0 || *gid != 0 {
+		if err := errors.Join(syscall.Setgid(*gid), syscall.Setuid(*uid)); err != nil {
 			return err
 		}
 		// Another user's process does not die with its parent any more unless it says so again.

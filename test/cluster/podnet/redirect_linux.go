@@ -6,8 +6,11 @@ import (
 	"github.com/lateen-mesh/lateen/internal/agent/intercept"
 )
 
-// ProxyUID is the proxy's user.
+// ProxyUID is the proxy's user and group.
 const ProxyUID = 1337
+
+// Proxy is the user of proxies.
+func Proxy() User { return User{ProxyUID, ProxyUID} }
 
 // exceptions are ports of the proxy's own, to which connections come as they are: its admin
 // interface, its statistics and its health.
