@@ -26,7 +26,8 @@ func TestWorkloadsOfANamespaceKeepTheirRulesInAStep(t *testing.T) {
 		return aloneService("s", model.ServicePort{Name: "p", Port: 80, Protocol: protocol})
 	}
 	rule := &model.DestinationRule{
-		Meta: aloneMeta(kinds.DestinationRule, "r"), Host: service(model.HTTP).Host, ExportTo: everywhere, Selector: selected.Labels,
+		Meta: aloneMeta(kinds.DestinationRule, "r"), Host: service(model.HTTP).Host,
+		ExportTo: everywhere, Selector: selected.Labels,
 		Policy: &model.TrafficPolicy{Pool: &model.ConnectionPool{ConnectTimeout: 7 * time.Second}},
 	}
 	rule.Namespace = "default"

@@ -36,7 +36,8 @@ func injecting(t *testing.T, c *cluster, manifests ...string) string {
 // arguments, variables, files and rewritten probes of the template. They call each other under
 // STRICT, and a workload outside of the mesh does not get in.
 func injected(t *testing.T, c *cluster) {
-	c.apply(t, injecting(t, c, echo("outer", "v1", 1), echo("inner", "v1", 1)), bare(echo("stranger", "v1", 1)), livemesh.Service("inner", "http:80:8080"),
+	c.apply(t, injecting(t, c, echo("outer", "v1", 1), echo("inner", "v1", 1)), bare(echo("stranger", "v1", 1)),
+		livemesh.Service("inner", "http:80:8080"),
 		livemesh.Object("PeerAuthentication inner", "selector: {matchLabels: {app: inner}}\nmtls: {mode: STRICT}"))
 	c.ready(t, "outer-v1", "inner-v1", "stranger-v1")
 	pod := c.pods(t, "app=inner")[0]

@@ -21,7 +21,8 @@ type User struct{ UID, GID int }
 // pod's, as a user.
 func InitArgs(self, resolvConf string, user User, args []string) []string {
 	return append([]string{
-		self, InitCommand, "--resolv-conf", resolvConf, "--uid", fmt.Sprint(user.UID), "--gid", fmt.Sprint(user.GID), "--",
+		self, InitCommand, "--resolv-conf", resolvConf,
+		"--uid", fmt.Sprint(user.UID), "--gid", fmt.Sprint(user.GID), "--",
 	}, args...)
 }
 

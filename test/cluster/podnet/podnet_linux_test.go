@@ -55,7 +55,8 @@ func run(t *testing.T, p *podnet.Pod, uid int, script string) *bufio.Reader {
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
 	process, err := p.Start(podnet.Command{
-		Args: podnet.InitArgs(self, resolv, podnet.User{UID: uid, GID: uid}, []string{"/bin/sh", "-c", script}), Env: os.Environ(), Output: w,
+		Args: podnet.InitArgs(self, resolv, podnet.User{UID: uid, GID: uid}, []string{"/bin/sh", "-c", script}),
+		Env:  os.Environ(), Output: w,
 	})
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
