@@ -51,7 +51,7 @@ func injected(t *testing.T, c *cluster) {
 }
 
 // seesCallers runs a Pod with TPROXY: its application sees the addresses of its callers, in the mesh
-// and outside of it, and its own as the caller when it calls itself by its service.
+// and outside of it, and its own when it calls itself by its service.
 func seesCallers(t *testing.T, c *cluster) {
 	const asks = "template:\n    metadata: {"
 	seen := strings.Replace(echo("seen", "v1", 1), asks,
