@@ -50,8 +50,8 @@ func injected(t *testing.T, c *cluster) {
 		status(http.StatusForbidden))
 }
 
-// seesCallers runs a Pod with TPROXY: its application sees the addresses of callers, of the mesh and
-// others, and its own when it calls itself by its service.
+// seesCallers runs a Pod with TPROXY: its application sees the addresses of its callers, whether of
+// the mesh or not, and its own when it calls itself by its service.
 func seesCallers(t *testing.T, c *cluster) {
 	const asks = "template:\n    metadata: {"
 	seen := strings.Replace(echo("seen", "v1", 1), asks,
