@@ -127,6 +127,7 @@ func facts() map[string]func(t *testing.T, i installation) {
 		"without effect; want networkPolicy.enabled":                      always,
 		allKinds: always,
 		"without effect: the control plane makes its certificate": has("Secret lateen-serving-cert"),
+		"without effect: it is of the chart base":                 always, // TestExcludedKindsAreNotInstalled
 		"without effect: Lateen has one behaviour":                always,
 		// two revisions: test/incluster
 		"without effect; want a PeerAuthentication": isServed("PeerAuthentication"),

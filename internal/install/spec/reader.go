@@ -80,7 +80,7 @@ func Read(in Input) (*Spec, []Note, error) {
 // take begins with what was installed.
 func (r *Reader) take(s Spec) {
 	r.spec.Namespace, r.spec.SkipKinds, r.spec.MembersSelect = s.Namespace, s.SkipKinds, s.MembersSelect
-	r.spec.Name = s.Name
+	r.spec.Name, r.spec.ExcludedKinds = s.Name, s.ExcludedKinds
 	if s.GatewaysOnly {
 		r.pilot = no
 	}

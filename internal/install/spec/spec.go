@@ -29,6 +29,9 @@ type Spec struct {
 	Values map[string]any `json:"values,omitempty"`
 	// SkipKinds is set if the definitions of Istio's kinds are somebody else's.
 	SkipKinds bool `json:"skipKinds,omitempty"`
+	// ExcludedKinds are the names of definitions that are not installed, as
+	// "sidecars.networking.istio.io".
+	ExcludedKinds []string `json:"excludedKinds,omitempty"`
 	// MembersSelect is set if the discovery selectors are those of a ServiceMeshMemberRoll, which
 	// another one replaces.
 	MembersSelect bool `json:"membersSelect,omitempty"`
@@ -72,6 +75,15 @@ func (s *Spec) Root() string { return cmp.Or(s.Namespace, DefaultNamespace) }
 // Names returns the names of the control plane's objects.
 func (s *Spec) Names() install.Names { return install.NamesOf(s.Root(), s.Revision()) }
 
+// anyOf returns texts as values of a chart are.
+func anyOf(texts []string) []any {
+	all := make([]any, len(texts))
+	for n, text := range texts {
+		all[n] = text
+	}
+	return all
+}
+
 // Lookup answers what templates ask a cluster; nil: they find nothing.
 type Lookup = render.Lookup
 
@@ -87,7 +99,7 @@ func (s *Spec) Objects(cluster Lookup) ([]*unstructured.Unstructured, error) {
 		namespaces[s.Root()] = true
 		releases = append(releases, render.Release{
 			Chart: render.Base, Name: "lateen-base", Namespace: s.Root(), Values: map[string]any{
-				"base": map[string]any{"enableCRDTemplates": !s.SkipKinds},
+				"base": map[string]any{"enableCRDTemplates": !s.SkipKinds, "excludedCRDs": anyOf(s.ExcludedKinds)},
 			},
 		})
 	}

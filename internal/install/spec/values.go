@@ -68,7 +68,7 @@ func elsewhere() map[string]string {
 		"base.enableIstioConfigCRDs":                allKinds,
 		"base.validationURL":                        notRead,
 		"base.validationCABundle":                   "without effect: the control plane makes its certificate",
-		"base.excludedCRDs":                         notRead,
+		"base.excludedCRDs":                         "without effect: it is of the chart base",
 		"istio_cni":                                 ofPlugin,
 		"ztunnel":                                   ambient,
 		"compatibilityVersion":                      "without effect: Lateen has one behaviour",
@@ -102,9 +102,46 @@ const (
 	ofPlugin = "without effect: it is of Istio's chart cni, which is installed for itself (docs/guides/cni.md)"
 )
 
+// ofOtherChart says why values are not for Lateen, where they are those of another chart of Istio's:
+// they have names that no other has, and others that mean something else there. Empty: they are not.
+func ofOtherChart(given map[string]any) string {
+	for name, why := range map[string]string{
+		"cniBinDir": ofPlugin, "cniConfDir": ofPlugin, "cniConfFileName": ofPlugin, "istioOwnedCNIConfig": ofPlugin,
+		"xdsAddress": ambient, "peerCaCrl": ambient,
+	} {
+		if _, has := given[name]; has {
+			return why
+		}
+	}
+	return ""
+}
+
+// excludedKinds takes the names of the definitions that are not to be installed.
+func (r *Reader) excludedKinds(path string, base map[string]any) {
+	names, set := base["excludedCRDs"]
+	if !set {
+		return
+	}
+	delete(base, "excludedCRDs")
+	list, ok := names.([]any)
+	r.spec.ExcludedKinds = nil
+	for _, name := range list {
+		text, isText := name.(string)
+		ok = ok && isText
+		r.spec.ExcludedKinds = append(r.spec.ExcludedKinds, text)
+	}
+	if !ok && names != nil {
+		r.fail("%s = %v; want a list of names, as [sidecars.networking.istio.io]", path, names)
+	}
+}
+
 // valuesOf takes values of Istio's charts: those that Lateen's chart knows too are kept.
 func (r *Reader) valuesOf(path string, given map[string]any) {
 	given = unwrapped(given)
+	if why := ofOtherChart(given); why != "" {
+		r.leavesAs(path, given, why)
+		return
+	}
 	if name, ok := given["profile"].(string); ok {
 		r.valuesProfile(join(path, "profile"), name)
 		delete(given, "profile")
@@ -118,6 +155,7 @@ func (r *Reader) valuesOf(path string, given map[string]any) {
 			r.spec.SkipKinds = !enabled
 			delete(base, "enableCRDTemplates")
 		}
+		r.excludedKinds(join(path, "base.excludedCRDs"), base)
 	}
 	r.pluginValues(path, given)
 	kept := r.known(path, nil, given)
@@ -225,7 +263,7 @@ func whyElsewhere(path string) string {
 func (r *Reader) leavesAs(path string, value any, outcome string) {
 	if of, ok := value.(map[string]any); ok && len(of) > 0 {
 		for _, name := range slices.Sorted(maps.Keys(of)) {
-			r.leavesAs(path+"."+name, of[name], outcome)
+			r.leavesAs(join(path, name), of[name], outcome)
 		}
 		return
 	}
