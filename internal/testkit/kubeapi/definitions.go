@@ -62,6 +62,24 @@ func (s *Server) installCRDs(t testing.TB, module string, path ...string) {
 	defer cancel()
 	manifests, err := definitionsIn(ctx, module, path...)
 	fatal(t, err)
+	s.create(ctx, t, manifests)
+}
+
+// InstallCRDs does the same for the definitions in files of another program.
+func (s *Server) InstallCRDs(t testing.TB, files ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), objectTimeout)
+	defer cancel()
+	for _, file := range files {
+		found, err := definitionsOf(file)
+		fatal(t, err)
+		s.create(ctx, t, found)
+	}
+}
+
+// create creates definitions and waits until all that there are are served.
+func (s *Server) create(ctx context.Context, t testing.TB, manifests []*unstructured.Unstructured) {
+	t.Helper()
 	client, err := dynamic.NewForConfig(s.Config())
 	fatal(t, err)
 	for _, definition := range manifests {
