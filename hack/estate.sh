@@ -14,5 +14,8 @@ done
 export LATEEN_FLAGGER=$TOOLS/flagger LATEEN_ROLLOUTS=$TOOLS/rollouts LATEEN_KUBE=$TOOLS/kube LATEEN_ENVOY=$TOOLS/envoy
 export LATEEN_FLAGGER_REQUIRED=1 LATEEN_ROLLOUTS_REQUIRED=1 LATEEN_KUBE_REQUIRED=1 LATEEN_ENVOY_REQUIRED=1
 export LATEEN_PROMETHEUS_REQUIRED=1
-exec "$GO" test -tags grpcnotrace -trimpath -count=1 -timeout 1h ./test/incluster \
-	-run '^(TestFlagger|TestArgoRollouts|TestWrittenObjects|TestValuesOfIstioCSR|TestKiali)'
+run() {
+	"$GO" test -tags grpcnotrace -trimpath -count=1 -timeout 1h "$@"
+}
+run ./test/incluster -run '^(TestFlagger|TestArgoRollouts|TestWrittenObjects|TestValuesOfIstioCSR|TestKiali)'
+run ./test/cluster -run '^TestFlagger'

@@ -8,9 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -26,10 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 )
@@ -56,20 +50,6 @@ func newEstate(t *testing.T) *estate {
 	e.sidecar = c.envoy(t, e.plane)
 	c.namespace(t, tested, nil)
 	return e
-}
-
-// installCRDs creates the definitions of a program. Its Go module is a dependency of
-// test/estate/NAME, so they stand in the module cache.
-func (e *estate) installCRDs(t *testing.T, name, module string, path ...string) {
-	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module)
-	list.Dir = filepath.Join("..", "estate", name)
-	dir, err := list.Output()
-	require.NoError(t, err)
-	files, err := filepath.Glob(filepath.Join(append([]string{strings.TrimSpace(string(dir))}, path...)...))
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	e.api.InstallCRDs(t, files...)
 }
 
 // applyAll applies documents of all kinds that the API server serves. Those without a namespace are
@@ -107,38 +87,6 @@ func (e *estate) textOf(t require.TestingT, where schema.GroupVersionResource, n
 		return ""
 	}
 	return fmt.Sprint(value)
-}
-
-// apiVersion is what the API server of the tests would say if it were a release: built from a
-// module it has no version, and programs that look at it end.
-const apiVersion = `{"major": "1", "minor": "36", "gitVersion": "v1.36.3"}`
-
-// kubeconfigOfARelease is that of a proxy before the API server which says the version itself.
-func (e *estate) kubeconfigOfARelease(t *testing.T) string {
-	t.Helper()
-	transport, err := rest.TransportFor(e.api.Config())
-	require.NoError(t, err)
-	server, err := url.Parse(e.api.Config().Host)
-	require.NoError(t, err)
-	way := &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(server) }, Transport: transport, FlushInterval: -1,
-	}
-	mux := http.NewServeMux()
-	mux.Handle("/", way)
-	mux.HandleFunc("/version", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, apiVersion)
-	})
-	proxy := httptest.NewServer(mux)
-	t.Cleanup(proxy.Close)
-	t.Cleanup(proxy.CloseClientConnections) // watches stay open
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: proxy.URL}},
-		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c"}},
-		CurrentContext: "x",
-	}, file))
-	return file
 }
 
 // runProgram runs a program until the test ends. What it printed is shown if the test fails.

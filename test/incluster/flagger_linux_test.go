@@ -78,7 +78,7 @@ spec:
 func TestFlaggerMovesWeights(t *testing.T) {
 	binary := tool.Path(t, "flagger", "estate")
 	e := newEstate(t)
-	e.installCRDs(t, "flagger", "github.com/fluxcd/flagger", "artifacts", "flagger", "crd.yaml")
+	e.api.InstallCRDs(t, "../estate/flagger", "github.com/fluxcd/flagger", "artifacts", "flagger", "crd.yaml")
 	gateway := e.gateway(t)
 	metrics := startIstioMetrics(t, "podinfo", "delegated", "failing")
 	e.runFlagger(t, binary, metrics.prometheus)
@@ -132,7 +132,7 @@ func (e *estate) runFlagger(t *testing.T, binary, prometheus string) {
 	require.NoError(t, err)
 	t.Cleanup(held.Release)
 	own := netip.MustParseAddrPort(held.Address).Port()
-	runProgram(t, binary, "-kubeconfig", e.kubeconfigOfARelease(t), "-mesh-provider", "istio", "-metrics-server",
+	runProgram(t, binary, "-kubeconfig", e.api.KubeconfigOfRelease(t), "-mesh-provider", "istio", "-metrics-server",
 		prometheus, "-port", fmt.Sprint(own), "-log-level", "info", "-namespace", tested)
 }
 

@@ -29,13 +29,16 @@ spec:
   strategy:
     canary:
       %[3]s
-      steps: [{setWeight: 10}, {pause: {}}, {setWeight: 50}, {pause: {}}]
+      steps: [{setWeight: 10}, %[4]s{pause: {}}, {setWeight: 50}, {pause: {}}]
 `
 
 const (
 	byHost = `canaryService: by-host-canary
       stableService: by-host-stable
-      trafficRouting: {istio: {virtualService: {name: by-host, routes: [primary]}}}`
+      trafficRouting:
+        managedRoutes: [{name: by-header}]
+        istio: {virtualService: {name: by-host, routes: [primary]}}`
+	byHeader = `{setHeaderRoute: {name: by-header, match: [{headerName: canary, headerValue: {exact: "1"}}]}}, `
 	bySubset = `trafficRouting:
         istio:
           virtualService: {name: by-subset, routes: [primary]}
@@ -99,16 +102,18 @@ spec:
 `
 
 // TestArgoRolloutsMovesWeights: Argo Rollouts' controller, unchanged, moves weights between two
-// Services and between two subsets step by step. One rollout is promoted, the other is aborted.
+// Services, after a route by a header, and between two subsets, step by step. One rollout is
+// promoted, the other is aborted.
 func TestArgoRolloutsMovesWeights(t *testing.T) {
 	binary := tool.Path(t, "rollouts", "estate")
 	e := newEstate(t)
-	e.installCRDs(t, "rollouts", "github.com/argoproj/argo-rollouts", "manifests", "crds", "*-crd.yaml")
+	e.api.InstallCRDs(t, "../estate/rollouts", "github.com/argoproj/argo-rollouts",
+		"manifests", "crds", "*-crd.yaml")
 	e.applyAll(t, routedByArgo)
 	e.runArgoRollouts(t, binary)
-	parts := map[string]string{"by-host": byHost, "by-subset": bySubset}
-	for name, routing := range parts {
-		e.applyAll(t, fmt.Sprintf(rollout, name, "v1", routing))
+	parts := map[string][2]string{"by-host": {byHost, byHeader}, "by-subset": {bySubset, ""}}
+	for name, p := range parts {
+		e.applyAll(t, fmt.Sprintf(rollout, name, "v1", p[0], p[1]))
 	}
 	for name := range parts {
 		e.hasRolloutPhase(t, name, "Healthy")
@@ -117,10 +122,10 @@ func TestArgoRolloutsMovesWeights(t *testing.T) {
 	routed(t, e.sidecar, host, "by-host-stable 100")
 	routed(t, e.sidecar, subset, "stable 100")
 
-	for name, routing := range parts {
-		e.applyAll(t, fmt.Sprintf(rollout, name, "v2", routing))
+	for name, p := range parts {
+		e.applyAll(t, fmt.Sprintf(rollout, name, "v2", p[0], p[1]))
 	}
-	routed(t, e.sidecar, host, "by-host-stable 90, by-host-canary 10")
+	routed(t, e.sidecar, host, "by-host-canary 100", "by-host-stable 90, by-host-canary 10")
 	routed(t, e.sidecar, subset, "stable 90, canary 10")
 	for name := range parts {
 		e.hasRolloutPhase(t, name, "Paused")
@@ -131,7 +136,7 @@ func TestArgoRolloutsMovesWeights(t *testing.T) {
 	for name := range parts {
 		e.patchRollout(t, name, resume)
 	}
-	routed(t, e.sidecar, host, "by-host-stable 50, by-host-canary 50")
+	routed(t, e.sidecar, host, "by-host-canary 100", "by-host-stable 50, by-host-canary 50")
 	routed(t, e.sidecar, subset, "stable 50, canary 50")
 	for name := range parts {
 		e.hasRolloutPhase(t, name, "Paused")
@@ -149,7 +154,7 @@ func TestArgoRolloutsMovesWeights(t *testing.T) {
 
 func (e *estate) runArgoRollouts(t *testing.T, binary string) {
 	t.Helper()
-	args := []string{"--kubeconfig", e.kubeconfigOfARelease(t), "--leader-elect=false", "--namespace", tested}
+	args := []string{"--kubeconfig", e.api.KubeconfigOfRelease(t), "--leader-elect=false", "--namespace", tested}
 	for _, flag := range []string{"--metricsPort", "--healthzPort"} {
 		held, err := port.Reserve()
 		require.NoError(t, err)
