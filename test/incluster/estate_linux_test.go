@@ -3,14 +3,11 @@ package incluster
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -150,123 +147,6 @@ func (e *estate) gateway(t *testing.T) string {
 		return strings.NewReplacer("sidecar~", "router~", pod.Name+".default~default", pod.Name+"."+root+"~"+root,
 			"NAMESPACE: default", "NAMESPACE: "+root).Replace(sidecar)
 	})
-}
-
-// virtualHost is what an Envoy has for a domain.
-type virtualHost struct {
-	Domains []string `json:"domains"`
-	Routes  []struct {
-		added
-		Match json.RawMessage `json:"match"`
-		Route struct {
-			Cluster  string `json:"cluster"`
-			Weighted struct {
-				Clusters []struct {
-					added
-					Name   string `json:"name"`
-					Weight int    `json:"weight"`
-				} `json:"clusters"`
-			} `json:"weighted_clusters"`
-		} `json:"route"`
-	} `json:"routes"`
-}
-
-// added are headers that a route adds to requests.
-type added struct {
-	Headers []struct {
-		Header struct{ Key, Value string } `json:"header"`
-	} `json:"request_headers_to_add"`
-}
-
-type headers map[string]string
-
-func (a added) headers() headers {
-	all := headers{}
-	for _, h := range a.Headers {
-		all[http.CanonicalHeaderKey(h.Header.Key)] = h.Header.Value
-	}
-	return all
-}
-
-// host returns what the Envoy at an admin address has for a domain.
-func host(t require.TestingT, admin, domain string) virtualHost {
-	var dump struct {
-		Configs []struct {
-			RouteConfig struct {
-				VirtualHosts []virtualHost `json:"virtual_hosts"`
-			} `json:"route_config"`
-		} `json:"configs"`
-	}
-	dumped(t, admin, "dynamic_route_configs", &dump)
-	var others []string
-	for _, config := range dump.Configs {
-		for _, h := range config.RouteConfig.VirtualHosts {
-			if slices.Contains(h.Domains, domain) {
-				return h
-			}
-			others = append(others, h.Domains...)
-		}
-	}
-	require.Failf(t, "no virtual host", "domain %s; there are %v", domain, others)
-	return virtualHost{}
-}
-
-// discoveryOf returns how an Envoy finds the endpoints of a cluster.
-func discoveryOf(t require.TestingT, admin, name string) string {
-	var dump struct {
-		Configs []struct{ Cluster struct{ Name, Type string } } `json:"configs"`
-	}
-	dumped(t, admin, "dynamic_active_clusters", &dump)
-	for _, c := range dump.Configs {
-		if c.Cluster.Name == name {
-			return c.Cluster.Type
-		}
-	}
-	return ""
-}
-
-// dumped reads resources of the Envoy at an admin address.
-func dumped(t require.TestingT, admin, resource string, into any) {
-	response, err := http.Get("http://" + admin + "/config_dump?resource=" + resource)
-	require.NoError(t, err)
-	defer func() { _ = response.Body.Close() }()
-	require.NoError(t, json.NewDecoder(response.Body).Decode(into))
-}
-
-// splits tells of each route where it leads, as "podinfo-primary 80, podinfo-canary 20": by subset,
-// or else by Service.
-func (h virtualHost) splits() (all []string) {
-	for _, r := range h.Routes {
-		if r.Route.Cluster != "" {
-			all = append(all, destination(r.Route.Cluster)+" 100")
-			continue
-		}
-		var parts []string
-		for _, c := range r.Route.Weighted.Clusters {
-			parts = append(parts, fmt.Sprintf("%s %d", destination(c.Name), c.Weight))
-		}
-		all = append(all, strings.Join(parts, ", "))
-	}
-	return all
-}
-
-// destination returns the subset of a cluster, or its Service.
-func destination(cluster string) string {
-	parts := strings.Split(cluster, "|") // outbound|80|subset|host
-	if len(parts) != 4 {
-		return cluster
-	}
-	if parts[2] != "" {
-		return parts[2]
-	}
-	service, _, _ := strings.Cut(parts[3], ".")
-	return service
-}
-
-// routed waits until an Envoy splits the requests for a domain so.
-func routed(t *testing.T, admin, domain string, want ...string) {
-	t.Helper()
-	eventually(t, func(ct require.TestingT) { require.Equal(ct, want, host(ct, admin, domain).splits()) })
 }
 
 // areAccepted requires that Lateen has looked at the newest version of each object of Istio's in

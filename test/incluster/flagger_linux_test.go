@@ -24,8 +24,7 @@ var (
 	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 )
 
-// canaried is a Deployment with its Canary. Flagger looks at it each 10 s, which is the least, and
-// moves the weight by 20 up to 40.
+// canaried is a Deployment with its Canary. Flagger looks at it each 10 s, which is the least.
 const canaried = `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: %[1]s}
@@ -44,13 +43,9 @@ spec:
   progressDeadlineSeconds: 120
   service: {port: 9898, portDiscovery: true, %[2]s}
   analysis:
-    interval: 10s
-    threshold: 1
-    stepWeight: 20
-    maxWeight: 40
-    metrics:
-    - {name: request-success-rate, thresholdRange: {min: 99}, interval: 10s}
-    - {name: request-duration, thresholdRange: {max: 500}, interval: 10s}
+    {interval: 10s, threshold: 1, %[4]s, metrics: [
+      {name: request-success-rate, thresholdRange: {min: 99}, interval: 10s},
+      {name: request-duration, thresholdRange: {max: 500}, interval: 10s}]}
 `
 
 // delegating leads requests to the VirtualService that Flagger writes, which has no hosts.
@@ -73,55 +68,76 @@ spec:
     delegate: {name: delegated, namespace: test}
 `
 
-// TestFlaggerMovesWeights: Flagger's controller, unchanged, promotes one version by steps, another
-// through a delegate of a gateway's VirtualService, and takes a third back that fails.
+// TestFlaggerMovesWeights: Flagger's controller, unchanged, promotes a version by steps: also one
+// behind the delegate of a gateway's VirtualService, one that insiders get alone, and one whose
+// callers stay with it. It takes back one that fails.
 func TestFlaggerMovesWeights(t *testing.T) {
 	binary := tool.Path(t, "flagger", "estate")
 	e := newEstate(t)
 	e.api.InstallCRDs(t, "../estate/flagger", "github.com/fluxcd/flagger", "artifacts", "flagger", "crd.yaml")
 	gateway := e.gateway(t)
-	metrics := startIstioMetrics(t, "podinfo", "delegated", "failing")
+	metrics := startIstioMetrics(t, "podinfo", "delegated", "failing", "compared", "sticky")
 	e.runFlagger(t, binary, metrics.prometheus)
 
-	versions := map[string]string{
-		"podinfo":   `headers: {request: {add: {x-envoy-max-retries: "10"}}}, retries: {attempts: 3}`,
-		"delegated": `delegation: true`,
-		"failing":   `trafficPolicy: {tls: {mode: DISABLE}}`,
+	const steps = "stepWeight: 20, maxWeight: 40"
+	released := map[string]release{
+		"podinfo":   {`headers: {request: {add: {x-envoy-max-retries: "10"}}}, retries: {attempts: 3}`, steps},
+		"delegated": {`delegation: true`, steps},
+		"failing":   {`trafficPolicy: {tls: {mode: DISABLE}}`, steps},
+		"compared":  {`timeout: 5s`, `iterations: 6, match: [{headers: {x-canary: {exact: insider}}}]`},
+		"sticky":    {`timeout: 5s`, steps + `, sessionAffinity: {cookieName: flagger-cookie}`},
 	}
 	e.applyAll(t, delegating)
-	for name, service := range versions {
-		e.applyAll(t, fmt.Sprintf(canaried, name, service, "v1"))
-	}
-	for name := range versions {
+	e.release(t, released, "v1")
+	for name := range released {
 		e.hasPhase(t, name, "Initialized")
 	}
-	podinfo, failing := "podinfo."+tested+".svc.cluster.local:9898", "failing."+tested+".svc.cluster.local:9898"
-	routed(t, e.sidecar, podinfo, "podinfo-primary 100")
-	routed(t, e.sidecar, failing, "failing-primary 100")
-	routed(t, gateway, "shop.example.com", "delegated-primary 100")
+	at := func(name string) string { return name + "." + tested + ".svc.cluster.local:9898" }
+	histories := map[string]*history{"delegated": follow(t, gateway, "shop.example.com")}
+	for _, name := range []string{"podinfo", "failing", "compared", "sticky"} {
+		histories[name] = follow(t, e.sidecar, at(name))
+	}
+	for _, name := range []string{"podinfo", "failing", "delegated"} {
+		histories[name].saw(t, name+"-primary 100")
+	}
 	e.areAccepted(t, kinds.VirtualService, kinds.DestinationRule)
 
 	metrics.fail("failing")
-	for name, service := range versions {
-		e.applyAll(t, fmt.Sprintf(canaried, name, service, "v2"))
-	}
-	routed(t, e.sidecar, failing, "failing-primary 80, failing-canary 20")
-	routed(t, e.sidecar, podinfo, "podinfo-primary 80, podinfo-canary 20")
-	routed(t, gateway, "shop.example.com", "delegated-primary 80, delegated-canary 20")
+	e.release(t, released, "v2")
+	histories["podinfo"].saw(t, "podinfo-primary 80, podinfo-canary 20")
 	e.areAccepted(t, kinds.VirtualService, kinds.DestinationRule)
-	routed(t, e.sidecar, podinfo, "podinfo-primary 60, podinfo-canary 40")
-	routed(t, gateway, "shop.example.com", "delegated-primary 60, delegated-canary 40")
 	e.hasPhase(t, "failing", "Failed")
-	routed(t, e.sidecar, failing, "failing-primary 100")
-
-	e.hasPhase(t, "podinfo", "Succeeded")
-	e.hasPhase(t, "delegated", "Succeeded")
-	routed(t, e.sidecar, podinfo, "podinfo-primary 100")
-	routed(t, gateway, "shop.example.com", "delegated-primary 100")
+	for _, name := range []string{"podinfo", "delegated", "compared", "sticky"} {
+		e.hasPhase(t, name, "Succeeded")
+	}
+	for _, name := range []string{"podinfo", "delegated"} {
+		histories[name].saw(t, name+"-primary 100", name+"-primary 80, "+name+"-canary 20",
+			name+"-primary 60, "+name+"-canary 40", name+"-primary 100")
+	}
+	histories["failing"].saw(t, "failing-primary 100", "failing-primary 80, failing-canary 20", "failing-primary 100")
+	histories["compared"].saw(t, "compared-primary 100; compared-primary 100",
+		"compared-canary 100; compared-primary 100", "compared-primary 100; compared-primary 100")
+	histories["sticky"].saw(t, "sticky-canary 100; sticky-primary 80, sticky-canary 20",
+		"sticky-canary 100; sticky-primary 60, sticky-canary 40")
 	e.areAccepted(t, kinds.VirtualService, kinds.DestinationRule)
-	for name, version := range map[string]string{"podinfo": "v2", "delegated": "v2", "failing": "v1"} {
+	for name := range released {
+		version := "v2"
+		if name == "failing" {
+			version = "v1"
+		}
 		containers := e.textOf(t, deployments, name+"-primary", "spec", "template", "spec", "containers")
 		require.Contains(t, containers, "example.com/app:"+version, name)
+	}
+}
+
+// release is what a Canary says of its Service and of its analysis.
+type release struct{ service, analysis string }
+
+// release applies a version of each Deployment with its Canary.
+func (e *estate) release(t *testing.T, all map[string]release, version string) {
+	t.Helper()
+	for name, r := range all {
+		e.applyAll(t, fmt.Sprintf(canaried, name, r.service, version, r.analysis))
 	}
 }
 

@@ -41,6 +41,7 @@ func (e *estate) knative(t *testing.T, gateway string) {
 		require.Contains(t, string(routes[0].Match), `"k-network-hash"`)
 		require.Equal(t, headers{"K-Network-Hash": "9fd41b"}, routes[0].headers())
 		require.Empty(t, routes[1].headers())
+		require.Empty(t, routes[1].Route.Retries, "retries: {} is none")
 		for _, revision := range routes[1].Route.Weighted.Clusters {
 			require.Equal(t, headers{
 				"Knative-Serving-Namespace": "test", "Knative-Serving-Revision": destination(revision.Name),
