@@ -325,6 +325,15 @@ func (c *cluster) envoy(t *testing.T, r *replica) string {
 // metadata has a place for a free port.
 func (c *cluster) envoyOf(t *testing.T, r *replica, pod, metadata string) string {
 	t.Helper()
+	return r.runEnvoy(t, func(admin, free uint16) string {
+		return fmt.Sprintf(envoyBootstrap, admin, r.ports["xds"], fmt.Sprintf(metadata, free), pod, addresses[pod])
+	})
+}
+
+// runEnvoy runs an Envoy whose bootstrap has two free ports, and returns the address of the first,
+// which is the admin's.
+func (r *replica) runEnvoy(t *testing.T, bootstrap func(admin, free uint16) string) string {
+	t.Helper()
 	binary := realenvoy.Binary(t)
 	var ports []uint16
 	for range 2 {
@@ -333,10 +342,8 @@ func (c *cluster) envoyOf(t *testing.T, r *replica, pod, metadata string) string
 		t.Cleanup(held.Release)
 		ports = append(ports, netip.MustParseAddrPort(held.Address).Port())
 	}
-	bootstrap := fmt.Sprintf(envoyBootstrap, ports[0], r.ports["xds"], fmt.Sprintf(metadata, ports[1]), pod,
-		addresses[pod])
-	command := exec.Command(binary, "--config-yaml", bootstrap, "--log-level", "warning", "--use-dynamic-base-id",
-		"--concurrency", "1")
+	command := exec.Command(binary, "--config-yaml", bootstrap(ports[0], ports[1]), "--log-level", "warning",
+		"--use-dynamic-base-id", "--concurrency", "1")
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var log bytes.Buffer
 	command.Stderr = &log

@@ -122,11 +122,11 @@ func (n *playedNode) forward(port string) string {
 }
 
 // serve runs the control plane of a revision where its Pods are said to be, with its own rights.
-func (n *playedNode) serve(t *testing.T, revision, account string) *replica {
+func (n *playedNode) serve(t *testing.T, revision, account string, flags ...string) *replica {
 	t.Helper()
 	address := n.own(t, revision)
-	r := n.c.startAs(t, account, "--revision="+revision,
-		"--webhook-address="+address+":15017", "--secure-xds-address="+address+":15012")
+	r := n.c.startAs(t, account, append(flags, "--revision="+revision,
+		"--webhook-address="+address+":15017", "--secure-xds-address="+address+":15012")...)
 	n.mu.Lock()
 	n.planes[revision] = plane{address, fmt.Sprint("127.0.0.1:", r.port(t, "monitoring"))}
 	n.mu.Unlock()

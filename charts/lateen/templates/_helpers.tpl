@@ -156,6 +156,18 @@ name would be rights for all, so without signers there are none. */ -}}
 {{- end }}
 {{- end }}
 
+{{- /* Whether proxies ask another authority for certificates and nothing is said about the control plane's own. Then it has the one that
+cert-manager's istio-csr puts into the Secret istiod-tls, as istiod does. */ -}}
+{{- define "lateen.certifiedElsewhere" -}}
+{{- $pilot := include "lateen.pilot" . | fromJson }}
+{{- $address := default "" (.Values.global).caAddress }}
+{{- $isOwn := regexMatch "^istiod(-[^.]+)?\\.[^.]+\\.svc(\\.[^:]+)?(:[0-9]+)?$" $address }}
+{{- $isAuthority := ne (toString ($pilot.env).ENABLE_CA_SERVER) "false" }}
+{{- $args := join " " $pilot.extraContainerArgs }}
+{{- $says := regexMatch "--(tls-cert|tls-key|client-ca)" $args }}
+{{- if not (or (not $address) $isOwn $isAuthority $says) }}true{{ end }}
+{{- end }}
+
 {{- /* Istio's levels have scopes, as default:info,ads:debug. Lateen has one level: that of default, or of what has no scope. */ -}}
 {{- define "lateen.logLevel" -}}
 {{- $level := "info" }}

@@ -58,8 +58,19 @@ func (r *Reader) elsewhereMissing() []string {
 	var missing []string
 	if textAt(r.values, "pilot.env.ENABLE_CA_SERVER") != "false" {
 		missing = append(missing, "pilot.env.ENABLE_CA_SERVER=false")
+	} else if r.saysNoFiles() {
+		return nil // the chart has the control plane take the Secret istiod-tls, which istio-csr fills
 	}
-	return append(missing, r.filesMissing("--client-ca", "--tls-cert", "--tls-key")...)
+	return append(missing, r.filesMissing(certificateFlags...)...)
+}
+
+// certificateFlags are those of the control plane's files beside an authority elsewhere.
+var certificateFlags = []string{"--client-ca", "--tls-cert", "--tls-key"}
+
+// saysNoFiles reports whether the control plane is told nothing about certificates.
+func (r *Reader) saysNoFiles() bool {
+	args, _ := at(r.values, "pilot.extraContainerArgs").([]any)
+	return !slices.ContainsFunc(certificateFlags, func(flag string) bool { return flagIn(args, flag) != "" })
 }
 
 // filesMissing returns those flags of the control plane that are not set, and the mounts that their

@@ -58,10 +58,30 @@ func (s *Server) installGatewayAPICRDs(t testing.TB, channel string) {
 
 func (s *Server) installCRDs(t testing.TB, module string, path ...string) {
 	t.Helper()
+	s.InstallCRDs(t, "", module, path...)
+}
+
+// InstallCRDs does the same for the kinds of a program. dir has a go.mod that requires its module;
+// it is the working directory if empty. The last part of the path in the module may be a pattern.
+func (s *Server) InstallCRDs(t testing.TB, dir, module string, path ...string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), objectTimeout)
 	defer cancel()
-	manifests, err := definitionsIn(ctx, module, path...)
+	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module)
+	list.Dir = dir
+	output, err := list.Output()
+	if err != nil {
+		err = fmt.Errorf("looking for the module %s: %w", module, err)
+	}
 	fatal(t, err)
+	manifests, err := definitionsIn(strings.TrimSpace(string(output)), path...)
+	fatal(t, err)
+	s.create(ctx, t, manifests)
+}
+
+// create creates definitions and waits until all that there are are served.
+func (s *Server) create(ctx context.Context, t testing.TB, manifests []*unstructured.Unstructured) {
+	t.Helper()
 	client, err := dynamic.NewForConfig(s.Config())
 	fatal(t, err)
 	for _, definition := range manifests {
@@ -84,16 +104,12 @@ func (s *Server) installCRDs(t testing.TB, module string, path ...string) {
 	}))
 }
 
-// definitionsIn reads them where the go command keeps a module. The last part of the path may be a
+// definitionsIn reads them in the directory of a module. The last part of the path may be a
 // pattern.
-func definitionsIn(ctx context.Context, module string, path ...string) ([]*unstructured.Unstructured, error) {
-	output, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
-	if err != nil {
-		return nil, fmt.Errorf("looking for the module %s: %w", module, err)
-	}
-	files, err := filepath.Glob(filepath.Join(append([]string{strings.TrimSpace(string(output))}, path...)...))
+func definitionsIn(dir string, path ...string) ([]*unstructured.Unstructured, error) {
+	files, err := filepath.Glob(filepath.Join(append([]string{dir}, path...)...))
 	if err != nil || len(files) == 0 {
-		return nil, fmt.Errorf("module %s has no %s: %w", module, filepath.Join(path...), err)
+		return nil, fmt.Errorf("%s has no %s: %w", dir, filepath.Join(path...), err)
 	}
 	var all []*unstructured.Unstructured
 	for _, file := range files {
