@@ -102,8 +102,8 @@ const (
 	ofPlugin = "without effect: it is of Istio's chart cni, which is installed for itself (docs/guides/cni.md)"
 )
 
-// ofOtherChart says why values are not for Lateen, where they are those of another chart of Istio's:
-// they have names that no other has, and others that mean something else there. Empty: they are not.
+// ofOtherChart says why values are not for Lateen: they are those of another chart of Istio's, told
+// by names that no other has. What else they have means something else there. Empty: they are not.
 func ofOtherChart(given map[string]any) string {
 	for name, why := range map[string]string{
 		"cniBinDir": ofPlugin, "cniConfDir": ofPlugin, "cniConfFileName": ofPlugin, "istioOwnedCNIConfig": ofPlugin,
