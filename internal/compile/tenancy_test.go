@@ -12,6 +12,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/testkit/draws"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
@@ -20,6 +21,7 @@ import (
 // is found again in whatever is made of it; then the bytes that each proxy gets are searched for
 // the marks of objects that are not exported to it. The search knows nothing of scopes and classes.
 func TestWhatIsNotExportedIsNotInTheBytes(t *testing.T) {
+	draws.AtLeast(t, 100)
 	seen := map[kinds.Kind]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		w, c := state.NewWriter(), NewCompiler(Refusals{

@@ -17,12 +17,14 @@ import (
 	"github.com/lateen-mesh/lateen/internal/mesh/schedule"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/testkit/draws"
 )
 
 // TestWhatIsOfferedIsWhatIsListedOrKept has Pods, slices and a Service change at random, and
 // compares what callers are offered with what a simple reading of the rules says: what slices list,
 // and what they have lost as long as nothing says why.
 func TestWhatIsOfferedIsWhatIsListedOrKept(t *testing.T) {
+	draws.AtLeast(t, 100)
 	someKept := false
 	rapid.Check(t, func(rt *rapid.T) {
 		events := rapid.SliceOfN(rapid.Custom(drawSaid), 1, 30).Draw(rt, "events")

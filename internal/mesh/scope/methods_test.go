@@ -15,6 +15,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/testkit/draws"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
 )
 
@@ -297,6 +298,7 @@ func TestEveryMethodIsOneOfThree(t *testing.T) {
 // Two classes of which the ReadSet says that they are answered the same are answered the same, by
 // each method.
 func TestNoMethodReadsMoreThanItRecords(t *testing.T) {
+	draws.AtLeast(t, 100)
 	differ := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		snap, present := drawState(t)

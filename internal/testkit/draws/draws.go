@@ -6,12 +6,28 @@ import (
 	"flag"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
 
+// checks is rapid's flag.
+const checks = "rapid.checks"
+
 // Checks sets how many draws each property of a test has until the test ends.
-func Checks(t testing.TB, n string) { set(t, "rapid.checks", n) }
+func Checks(t testing.TB, n string) { set(t, checks, n) }
+
+// AtLeast is Checks where fewer are asked for, for a test that wants each outcome to occur.
+func AtLeast(t testing.TB, n int) {
+	t.Helper()
+	asked, err := strconv.Atoi(flag.Lookup(checks).Value.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if asked < n {
+		set(t, checks, strconv.Itoa(n))
+	}
+}
 
 // Seed sets the seed, so that draws are the same each time, until the test ends.
 func Seed(t testing.TB, seed string) { set(t, "rapid.seed", seed) }
@@ -24,7 +40,7 @@ func Given() bool {
 	// flag.Visit would tell of what Checks has set, too
 	return slices.ContainsFunc(os.Args, func(arg string) bool {
 		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-		return name == "rapid.checks"
+		return name == checks
 	})
 }
 

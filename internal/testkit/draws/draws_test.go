@@ -1,6 +1,7 @@
 package draws
 
 import (
+	"flag"
 	"testing"
 
 	_ "pgregory.net/rapid" // has the flags
@@ -12,5 +13,18 @@ func TestGivenIsOfTheCommandLine(t *testing.T) {
 	t.Run("sets", func(t *testing.T) { Checks(t, "3") })
 	if Given() != before {
 		t.Error("Checks counts as given")
+	}
+}
+
+// A test that wants many draws has them, and leaves it at more.
+func TestAtLeastOnlyRaises(t *testing.T) {
+	for asked, want := range map[string]string{"3": "7", "9": "9"} {
+		t.Run(asked, func(t *testing.T) {
+			Checks(t, asked)
+			AtLeast(t, 7)
+			if got := flag.Lookup(checks).Value.String(); got != want {
+				t.Errorf("%s draws, want %s", got, want)
+			}
+		})
 	}
 }
