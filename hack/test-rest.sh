@@ -55,8 +55,8 @@ run "building all programs, Kubernetes and its clients for tests, and the linter
 run "vet and lint" make lint
 run "known vulnerabilities" optional hack/vulncheck.sh "$tools/govulncheck"
 concurrent=$(packages -v "$alone")
-quick=$(grep -v "$waiting" <<<"$concurrent")
-live=$(grep "$waiting" <<<"$concurrent")
+quick=$(grep -vE "$waiting" <<<"$concurrent")
+live=$(grep -E "$waiting" <<<"$concurrent")
 # shellcheck disable=SC2086 # packages have no spaces
 run "tests${race:+ with the race detector}" raced $quick
 # shellcheck disable=SC2086

@@ -145,11 +145,15 @@ func (r rule) expressions(f family) []expr.Any {
 	is := equal(binaryutil.NativeEndian.PutUint32(Mark))
 	add(r.marked == packet, &expr.Meta{Key: expr.MetaKeyMARK, Register: 1}, is)
 	add(r.marked == connection, &expr.Ct{Key: expr.CtKeyMARK, Register: 1}, is)
+	const replies = 1 // IP_CT_DIR_REPLY of the kernel
+	add(r.reply, &expr.Ct{Key: expr.CtKeyDIRECTION, Register: 1}, equal([]byte{replies}))
 	return append(all, r.do.expressions(f)...)
 }
 
 func (v verdict) expressions(f family) []expr.Any {
 	switch {
+	case v.drop:
+		return []expr.Any{&expr.Verdict{Kind: expr.VerdictDrop}}
 	case v.transparent != 0:
 		of := map[bool]byte{false: unix.NFPROTO_IPV4, true: unix.NFPROTO_IPV6}[f.is6]
 		return []expr.Any{

@@ -27,10 +27,13 @@ func setRoutes(o Options, f family, namespace int) error {
 		rule.Family, everywhere = unix.AF_INET6, net.IPNet{IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)}
 	}
 	if o.None || !o.Transparent {
-		if err := h.RuleDel(rule); err != nil && !errors.Is(err, unix.ENOENT) {
-			return fmt.Errorf("removing the routing rule for mark %d: %w", Mark, err)
+		err := h.RuleDel(rule)
+		isNone := errors.Is(err, unix.ENOENT) ||
+			errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) // the kernel has no such rules
+		if err == nil || isNone {
+			return nil
 		}
-		return nil
+		return fmt.Errorf("removing the routing rule for mark %d: %w", Mark, err)
 	}
 	loopback, err := h.LinkByName("lo")
 	if err != nil {

@@ -35,6 +35,7 @@ type rule struct {
 	user     *uint32
 	group    *uint32
 	marked   mark
+	reply    bool // of a connection that was opened the other way
 	do       verdict
 }
 
@@ -48,9 +49,10 @@ const (
 )
 
 // verdict is what a rule does: it leaves the connection alone, redirects it to a port, hands it to
-// the transparent listener at a port, puts it into a zone of connection tracking, or copies the
-// mark. No rule after it is looked at.
+// the transparent listener at a port, puts it into a zone of connection tracking, copies the mark,
+// or drops the packet. No rule after it is looked at, but where no transparent listener is.
 type verdict struct {
+	drop        bool
 	redirect    uint16
 	transparent uint16
 	zone        uint16
@@ -108,19 +110,24 @@ func inbound(o Options, f family) []rule {
 	return append(all, toApplication(o, to(o.InboundPort))...)
 }
 
-// toApplication does something with what goes to the application's ports.
-func toApplication(o Options, do verdict) []rule {
+// toApplication does something with what goes to the application's ports, one after the other.
+func toApplication(o Options, does ...verdict) []rule {
 	all := []rule{{protocol: "tcp", port: o.TunnelPort}}
 	if !o.Inbound.All {
 		for _, port := range o.Inbound.Some {
-			all = append(all, rule{protocol: "tcp", port: port, do: do})
+			for _, do := range does {
+				all = append(all, rule{protocol: "tcp", port: port, do: do})
+			}
 		}
 		return all
 	}
 	for _, port := range o.NotInbound {
 		all = append(all, rule{protocol: "tcp", port: port})
 	}
-	return append(all, rule{protocol: "tcp", do: do})
+	for _, do := range does {
+		all = append(all, rule{protocol: "tcp", do: do})
+	}
+	return all
 }
 
 // toProxy redirects what goes to the ranges, where the condition holds.
@@ -147,7 +154,7 @@ func outbound(o Options, f family) []rule {
 		all = append(all, rule{out: name})
 	}
 	if o.Transparent {
-		all = append(all, rule{marked: packet})
+		all = append(all, rule{out: "lo", protocol: "tcp", marked: packet})
 	}
 	for _, port := range o.NotOutboundPorts {
 		all = append(all, rule{protocol: "tcp", port: port}, rule{protocol: "udp", port: port})
@@ -283,11 +290,14 @@ func (r rule) String() string {
 	if r.group != nil {
 		word(true, "skgid %d", *r.group)
 	}
+	word(r.reply, "ct direction reply")
 	word(r.marked == packet, "mark %d", Mark)
 	word(r.marked == connection, "ct mark %d", Mark)
 	switch {
 	case r.do.redirect != 0:
 		word(true, "redirect to :%d", r.do.redirect)
+	case r.do.drop:
+		word(true, "drop")
 	case r.do.transparent != 0:
 		word(true, "tproxy to :%d return", r.do.transparent)
 	case r.do.marks == packet:

@@ -8,8 +8,10 @@ import (
 	"math/bits"
 	"net"
 	"net/netip"
+	"os"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -107,9 +109,27 @@ func (h *host) tellCaller(network, address string) {
 	})
 }
 
+// askWithin says why nobody answers a call in time.
+func (h *host) askWithin(d time.Duration, address string) (said string) {
+	h.inside(func() {
+		c, err := net.DialTimeout("tcp", address, d)
+		if err != nil {
+			said = err.Error()
+			return
+		}
+		_ = c.Close()
+	})
+	return said
+}
+
 // TestATransparentProxyKeepsTheCallersAddress: with TPROXY an application sees its callers.
 func TestATransparentProxyKeepsTheCallersAddress(t *testing.T) {
 	pod, peer := pair(t)
+	o := parsed(t, "-m TPROXY -i * -b * -d 22 -u 1337")
+	require.NoError(t, Apply(o, int(pod.ns)))
+	pod.inside(func() { // some nodes drop what comes by another way than answers would go
+		require.NoError(t, os.WriteFile("/proc/sys/net/ipv4/conf/all/rp_filter", []byte("1"), 0o644))
+	})
 	for _, network := range []string{"tcp4", "tcp6"} {
 		transparent := [3]int{unix.SOL_IP, unix.IP_TRANSPARENT, 1}
 		if network == "tcp6" {
@@ -121,10 +141,7 @@ func TestATransparentProxyKeepsTheCallersAddress(t *testing.T) {
 	}
 	pod.answer("proxy", "tcp", ":15001")
 	peer.answer("peer", "tcp", ":80")
-	o := parsed(t, "-m TPROXY -i * -b * -d 22 -u 1337")
-	for range 2 { // a second time changes nothing
-		require.NoError(t, Apply(o, int(pod.ns)))
-	}
+	require.NoError(t, Apply(o, int(pod.ns)), "a second time changes nothing")
 	const application, proxy = 1000, 1337
 	for _, of := range []struct{ pod, peer, caller string }{
 		{"10.244.0.2", "10.244.0.1", "10.244.0.1"}, {"[fd00:244::2]", "[fd00:244::1]", "fd00:244::1"},
@@ -140,4 +157,19 @@ func TestATransparentProxyKeepsTheCallersAddress(t *testing.T) {
 	require.NoError(t, Apply(o, int(pod.ns)))
 	require.Equal(t, "10.244.0.1", peer.ask(0, "tcp", "10.244.0.2:8080"), "the rules are gone")
 	require.NoError(t, Apply(o, int(pod.ns)), "there is nothing to take back")
+}
+
+// TestNobodyGetsInWhereNoProxyListens: with TPROXY as without it, the application is closed until
+// its proxy is there.
+func TestNobodyGetsInWhereNoProxyListens(t *testing.T) {
+	pod, peer := pair(t)
+	for _, network := range []string{"tcp4", "tcp6"} {
+		pod.tellCaller(network, ":8080")
+		pod.tellCaller(network, ":9090")
+	}
+	require.NoError(t, Apply(parsed(t, "-m TPROXY -i * -b 8080 -u 1337"), int(pod.ns)))
+	for _, address := range []string{"10.244.0.2", "[fd00:244::2]"} {
+		require.NotContains(t, peer.ask(0, "tcp", address+":9090"), "timeout", "a port that is not named")
+		require.Contains(t, peer.askWithin(time.Second, address+":8080"), "timeout")
+	}
 }

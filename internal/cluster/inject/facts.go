@@ -110,14 +110,24 @@ func (r *request) mode() string {
 	return r.annotation(interceptionModeName, r.proxy.InterceptionMode.String())
 }
 
+const netAdmin = "NET_ADMIN"
+
+// warnOfTransparent tells what a proxy costs that is transparent.
+func (r *request) warnOfTransparent(proxy object) {
+	security, _ := proxy["securityContext"].(object)
+	capabilities, _ := security["capabilities"].(object)
+	if has, _ := capabilities["add"].([]any); r.mode() == transparent && slices.Contains(has, any(netAdmin)) {
+		r.warn("interception mode TPROXY: the proxy runs as root and keeps NET_ADMIN, with which it may undo what " +
+			"holds the Pod in the mesh; want REDIRECT where x-forwarded-for tells the client's address")
+	}
+}
+
 // capabilities returns what the proxy may do beside its own. A transparent one sets the addresses
 // and marks of its connections.
 func capabilities(r *request, f *proxyFacts) []string {
 	var all []string
 	if f.Mode == transparent {
-		all = append(all, "NET_ADMIN")
-		r.warn("interception mode TPROXY: the proxy runs as root and keeps NET_ADMIN, with which it may undo what " +
-			"holds the Pod in the mesh; want REDIRECT where x-forwarded-for tells the client's address")
+		all = append(all, netAdmin)
 	}
 	if f.LowPorts {
 		all = append(all, "NET_BIND_SERVICE")

@@ -286,6 +286,7 @@ func (i *Injector) finish(r *request, pod, added object) error {
 	if proxy := proxyOf(pod); proxy != nil {
 		i.locate(r, pod, proxy)
 		r.separate(pod, proxy)
+		r.warnOfTransparent(proxy)
 		if err := i.mergeMetrics(r, pod, proxy); err != nil {
 			return err
 		}

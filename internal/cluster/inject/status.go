@@ -163,7 +163,7 @@ func (r *request) settingsFor(name, list string) object {
 		return nil
 	}
 	own = asIn(copied(own).(object), list)
-	if r.apart && name == proxyName {
+	if (r.apart || r.mode() == transparent) && name == proxyName {
 		withoutUser(own)
 	}
 	if own["image"] == "auto" {

@@ -61,11 +61,12 @@ func hasApplication(pod *corev1.Pod) bool {
 
 // chooseUser chooses the user that the proxy runs as. Interception excepts the connections of that
 // user and of the group with the same number, so an application with either would bypass the
-// proxy, and with it all policies. The proxy's own setting counts unless the application has it:
-// OpenShift gives all containers of a Pod one user before webhooks are asked.
+// proxy, and with it all policies. The proxy's own setting counts unless the application has it, or
+// the proxy has to be root: OpenShift gives all containers of a Pod one user before webhooks are
+// asked.
 func (r *request) chooseUser() {
 	own := proxyIn(r.pod)
-	if own != nil && own.SecurityContext != nil && own.SecurityContext.RunAsUser != nil &&
+	if r.mode() != transparent && own != nil && own.SecurityContext != nil && own.SecurityContext.RunAsUser != nil &&
 		*own.SecurityContext.RunAsUser > 0 {
 		r.user = *own.SecurityContext.RunAsUser
 	}

@@ -115,6 +115,10 @@ func (r *Reader) checkMesh() {
 	if len(mesh) == 0 {
 		return
 	}
+	if at(mesh, "defaultConfig.interceptionMode") == "TPROXY" && at(r.values, "pilot.cni.enabled") == true {
+		r.fail("meshConfig.defaultConfig.interceptionMode = TPROXY: want REDIRECT, or pilot.cni.enabled = false; the " +
+			"injection would refuse each Pod, because Istio's CNI plugin cannot be validated with it")
+	}
 	text, err := yaml.Marshal(mesh)
 	if err != nil {
 		r.fail("meshConfig: %w", err)

@@ -103,8 +103,14 @@ const (
 )
 
 // ofOtherChart says why values are not for Lateen: they are those of another chart of Istio's, told
-// by names that no other has. What else they have means something else there. Empty: they are not.
+// by names that no other has, and by having none of istiod's. What else they have means something
+// else there. Empty: they are not.
 func ofOtherChart(given map[string]any) string {
+	for _, name := range []string{"pilot", "meshConfig", "revision", "revisionTags", "sidecarInjectorWebhook", "cni"} {
+		if _, has := given[name]; has {
+			return "" // a file for several charts: each name is looked at
+		}
+	}
 	for name, why := range map[string]string{
 		"cniBinDir": ofPlugin, "cniConfDir": ofPlugin, "cniConfFileName": ofPlugin, "istioOwnedCNIConfig": ofPlugin,
 		"xdsAddress": ambient, "peerCaCrl": ambient,
@@ -138,7 +144,7 @@ func (r *Reader) excludedKinds(path string, base map[string]any) {
 // valuesOf takes values of Istio's charts: those that Lateen's chart knows too are kept.
 func (r *Reader) valuesOf(path string, given map[string]any) {
 	given = unwrapped(given)
-	if why := ofOtherChart(given); why != "" {
+	if why := ofOtherChart(given); why != "" && r.file != "" {
 		r.leavesAs(path, given, why)
 		return
 	}
