@@ -175,6 +175,7 @@ func TestIstioctlWorksUnchanged(t *testing.T) {
 		{"kube-inject -f " + workload + " --webhookConfig lateen-injector-istio-system", []string{"istio-proxy"}},
 		{"validate -f " + routes, []string{"is valid"}},
 	})
+	tool.configuresMachine(t)
 	out, err := tool.try(t, "proxy-status", "web-1.default")
 	require.Error(t, err, out)
 
