@@ -110,7 +110,7 @@ var harmless = map[string]string{
 	"outlook scope.ViewKey SharingKey.proxy":                "gateways share nothing",
 	"outlook scope.ViewKey SharingKey.settings.AllClusters": "only gateways have it, which share nothing",
 	"outlook scope.ViewKey SharingKey.settings.OwnGateways": "only gateways have it, which share nothing",
-	"outlook scope.ViewKey SharingKey.settings.Transparent": "only virtualInbound has it, of the ports, which are in no outlook",
+	"outlook scope.ViewKey SharingKey.settings.Transparent": "its unit depends on ports, which are in no outlook",
 
 	"content content placeholders":            "of one name and bytes, all have placeholders or none",
 	"endpoint set groupKey subset":            "compiling from nothing goes wrong in the same way",
