@@ -156,7 +156,7 @@ func (c *Compiler) forgetUnused() {
 	c.builder.sweep(live, held)
 }
 
-// Stats are counts for metrics and tests.
+// Stats are counts for tests.
 type Stats struct {
 	Classes, Members, Remembered, Nodes int
 	Work                                Work
@@ -224,7 +224,7 @@ func (c *Compiler) Sizes() (classes int, of [resource.NumTypes]Sizes) {
 	return len(c.classes), of
 }
 
-// Stats returns the present counts.
+// Stats returns the present counts, for tests: it looks at each node of the store.
 func (c *Compiler) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
