@@ -7,6 +7,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/translate/authz"
 	"github.com/lateen-mesh/lateen/internal/translate/listener"
+	"github.com/lateen-mesh/lateen/internal/translate/pb"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
@@ -31,10 +32,6 @@ func newAuthFilterCache() *authFilterCache {
 // sweep forgets all. AuthFilters that listeners have stay canonical, and are found again.
 func (c *authFilterCache) sweep() { clear(c.made) }
 
-// policyFilters is the name of the resource that the filters of requests of a class's policies are.
-// Each class with policies has one of this name, and classes with the same policies share it.
-const policyFilters = "lateen.policy-filters"
-
 // authFiltersKey is policies, and whether the proxy takes filters of requests as a resource.
 type authFiltersKey struct {
 	in    authz.Input
@@ -50,7 +47,8 @@ func (b unitBuilder) authFiltersOf(s *scope.Scope) *listener.AuthFilters {
 	return b.authFilters.get(authFiltersKey{in, s.Settings().FiltersApart})
 }
 
-// policySlots returns the filters of requests of a class that has them as a resource.
+// policySlots returns the filters of requests of a class that has them as a resource. Each class
+// with policies has one of this name, and classes with the same policies share it.
 func (b unitBuilder) policySlots(s *scope.Scope) []slot {
 	if !s.Settings().FiltersApart {
 		return nil
@@ -59,7 +57,7 @@ func (b unitBuilder) policySlots(s *scope.Scope) []slot {
 	if !any {
 		return nil
 	}
-	return []slot{{typ: resource.Filter, name: policyFilters, get: func() *resource.Resource {
+	return []slot{{typ: resource.Filter, name: pb.PolicyFilters, get: func() *resource.Resource {
 		return b.filters.get(in)
 	}}}
 }
@@ -119,7 +117,7 @@ func (c *authFilterCache) get(k authFiltersKey) *listener.AuthFilters {
 func makeAuthFilters(k authFiltersKey) *listener.AuthFilters {
 	filters := &listener.AuthFilters{ClosesTCP: authz.RefusesConnections(k.in)}
 	if k.apart {
-		filters.Apart = policyFilters
+		filters.Apart = pb.PolicyFilters
 	} else {
 		for _, f := range authz.HTTP(k.in) {
 			filters.HTTP = append(filters.HTTP, filterOf(f.GetName(), f.GetTypedConfig()))

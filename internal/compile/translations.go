@@ -69,7 +69,7 @@ func declareTranslations(e *emitter) (t translations) {
 		return made{name: in.Name, message: secret.Authorities(in)}
 	})
 	t.filters = declare(e, "policies", func(in authz.Input) made {
-		return made{name: policyFilters, message: authz.Resource(policyFilters, in)}
+		return made{name: pb.PolicyFilters, message: authz.Resource(pb.PolicyFilters, in)}
 	})
 	t.assignments = remember(e, "assignment", assemble)
 	t.nameTables = remember(e, "name", func(in name.Input) *resource.Resource {

@@ -17,9 +17,8 @@ import (
 
 // Names of the filters, which are the namespaces of their dynamic metadata too.
 const (
-	tcpRBAC      = "envoy.filters.network.rbac"
-	httpExtAuthz = "envoy.filters.http.ext_authz"
-	tcpExtAuthz  = "envoy.filters.network.ext_authz"
+	tcpRBAC     = "envoy.filters.network.rbac"
+	tcpExtAuthz = "envoy.filters.network.ext_authz"
 )
 
 // Prefixes of statistics and metadata, as Istio has them.
@@ -48,7 +47,7 @@ func HTTP(in Input) []*hcmv3.HttpFilter {
 			if !c.asksAlways() {
 				add(pb.RBACFilter, &httprbacv3.RBAC{ShadowRules: c.rules, ShadowRulesStatPrefix: customPrefix})
 			}
-			add(httpExtAuthz, c.http())
+			add(pb.ExtAuthzFilter, c.http())
 		}
 	}
 	ask(false)

@@ -11,6 +11,13 @@ const (
 	TokenPayload = "payload"
 )
 
+// ExtAuthzFilter is the filter that asks somebody else about a request.
+const ExtAuthzFilter = "envoy.filters.http.ext_authz"
+
+// PolicyFilters is the name of the list of filters that the policies of a proxy come to, where it
+// is a resource of its own.
+const PolicyFilters = "lateen.policy-filters"
+
 // Claim matches a claim of the verified token, by the names of nested ones.
 func Claim(path []string, value *matcherv3.ValueMatcher) *matcherv3.MetadataMatcher {
 	return Metadata(TokenFilter, append([]string{TokenPayload}, path...), value)

@@ -1,0 +1,184 @@
+package model
+
+// EnvoyFilter changes the configuration that the control plane makes for proxies
+// (networking.istio.io/v1alpha3).
+type EnvoyFilter struct {
+	Meta
+	Selection
+	// Priority orders the EnvoyFilters of one namespace: smaller ones are applied first.
+	Priority int32
+	Patches  []*ConfigPatch // in the order of the object
+}
+
+// ConfigPatch is one change. It is immutable.
+type ConfigPatch struct {
+	Target    PatchTarget
+	Operation PatchOperation
+	Context   PatchContext
+	Proxy     ProxyMatch
+	// Of these matches the one of the target counts. A zero one matches all.
+	Listener ListenerMatch
+	Route    RouteMatch
+	Cluster  ClusterMatch
+	Value    PatchValue
+	// Class says where PatchAdd puts a filter of requests.
+	Class FilterClass
+}
+
+// FilterClass is a place among the filters of requests.
+type FilterClass uint8
+
+// The places. AnyClass is the end.
+const (
+	AnyClass FilterClass = iota
+	// AuthenticationClass is behind the filters that verify tokens.
+	AuthenticationClass
+	// AuthorizationClass is behind those that decide on requests.
+	AuthorizationClass
+	// StatsClass is before those that count.
+	StatsClass
+)
+
+// PatchTarget is the kind of thing that a patch changes (applyTo).
+type PatchTarget uint8
+
+// The targets. Istio's BOOTSTRAP is none: no control plane sends one.
+const (
+	PatchListener PatchTarget = iota + 1
+	PatchFilterChain
+	PatchListenerFilter
+	PatchNetworkFilter
+	PatchHTTPFilter
+	PatchRouteConfiguration
+	PatchVirtualHost
+	PatchHTTPRoute
+	PatchCluster
+	PatchExtensionConfig
+)
+
+// IsInOrder reports whether targets stand in a list whose order counts, between whose members
+// others can be inserted.
+func (t PatchTarget) IsInOrder() bool {
+	return t == PatchListenerFilter || t == PatchNetworkFilter || t == PatchHTTPFilter || t == PatchHTTPRoute
+}
+
+// Takes reports whether an operation can be done to targets. Of a target that is not IsInOrder,
+// insertions are additions.
+func (t PatchTarget) Takes(o PatchOperation) bool {
+	switch t {
+	case PatchRouteConfiguration:
+		return o.Merges()
+	case PatchExtensionConfig:
+		return o == PatchAdd
+	case PatchHTTPRoute:
+		return o != PatchReplace
+	case PatchListenerFilter, PatchNetworkFilter, PatchHTTPFilter, PatchVirtualHost:
+		return true
+	}
+	return o != PatchReplace
+}
+
+// PatchOperation is what a patch does to its target.
+type PatchOperation uint8
+
+// The operations.
+const (
+	PatchMerge PatchOperation = iota + 1
+	PatchAdd
+	PatchRemove
+	PatchInsertBefore
+	PatchInsertAfter
+	PatchInsertFirst
+	PatchReplace
+	// PatchMergeLists is PatchMerge, but lists of the value take the place of those that were
+	// there, in place of following them.
+	PatchMergeLists
+)
+
+// Merges reports whether the operation merges its value into what it matches.
+func (o PatchOperation) Merges() bool { return o == PatchMerge || o == PatchMergeLists }
+
+// Inserts reports whether the operation puts its value at a place in a list.
+func (o PatchOperation) Inserts() bool {
+	return o == PatchInsertBefore || o == PatchInsertAfter || o == PatchInsertFirst
+}
+
+// PatchContext is the side of calls for which a proxy has what is patched.
+type PatchContext uint8
+
+// The contexts.
+const (
+	AnyContext PatchContext = iota
+	SidecarInbound
+	SidecarOutbound
+	GatewayContext
+)
+
+// ProxyMatch limits a patch to some proxies.
+type ProxyMatch struct {
+	// Version is a regular expression (RE2) that some part of the proxy's version of Istio matches;
+	// empty for any proxy.
+	Version string
+	// Metadata are entries that the proxy's node metadata have, as text.
+	Metadata Labels
+}
+
+// ListenerMatch selects listeners and what is in them. Empty fields match anything.
+type ListenerMatch struct {
+	Name string
+	// Port is that of the listener, and within virtualInbound and virtualOutbound the destination
+	// port of the chain.
+	Port uint16
+	// ListenerFilter is the name of the filter that a patch of listener filters is about.
+	ListenerFilter string
+	Chain          ChainMatch
+}
+
+// ChainMatch selects filter chains of a listener, and filters in them.
+type ChainMatch struct {
+	Name, SNI, TransportProtocol string
+	// ApplicationProtocols are separated by commas; a chain must have all of them.
+	ApplicationProtocols string
+	DestinationPort      uint16
+	// Filter is the name of a network filter, and SubFilter that of a filter of requests in it.
+	Filter, SubFilter string
+}
+
+// RouteMatch selects route tables and what is in them. Empty fields match anything.
+type RouteMatch struct {
+	Name string
+	Port uint16
+	// PortName and Gateway, "namespace/name", are those of a gateway's table for TLS.
+	PortName, Gateway string
+	// Host and Domain select a virtual host, by its name and by one of its domains.
+	Host, Domain string
+	// Route is the name of a route. OfRoute says that routes are selected, if only by their action.
+	Route   string
+	OfRoute bool
+	Action  RouteAction
+}
+
+// RouteAction is what a route does with requests.
+type RouteAction uint8
+
+// The actions.
+const (
+	AnyAction RouteAction = iota
+	ForwardAction
+	RedirectAction
+	AnswerAction
+)
+
+// ClusterMatch selects clusters. Empty fields match anything, and with a name only that counts.
+type ClusterMatch struct {
+	Name    string
+	Port    uint16
+	Service Host
+	Subset  string
+}
+
+// PatchValue is the message of a patch, encoded so that nothing can change it.
+type PatchValue struct {
+	Type string // the full name of the message; empty for none
+	Body string
+}
