@@ -19,6 +19,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/testkit/draws"
 	"github.com/lateen-mesh/lateen/internal/translate/evaluate"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
@@ -27,6 +28,7 @@ import (
 // interpreter of Istio's documentation does, by policies of the root namespace, of its own and of
 // another one, with and without selectors, and by PeerAuthentications.
 func TestConfigurationDecidesAsDocumented(t *testing.T) {
+	draws.AtLeast(t, 100)
 	outcomes := map[policy.Outcome]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawPolicedMesh(t)

@@ -17,9 +17,13 @@ const checks = "rapid.checks"
 // Checks sets how many draws each property of a test has until the test ends.
 func Checks(t testing.TB, n string) { set(t, checks, n) }
 
-// AtLeast is Checks where fewer are asked for, for a test that wants each outcome to occur.
+// AtLeast is Checks where fewer are asked for, for a test that wants each outcome to occur. Rapid
+// takes a fifth of what it is asked for in short tests.
 func AtLeast(t testing.TB, n int) {
 	t.Helper()
+	if testing.Short() {
+		n *= 5
+	}
 	asked, err := strconv.Atoi(flag.Lookup(checks).Value.String())
 	if err != nil {
 		t.Fatal(err)
