@@ -23,15 +23,9 @@ type ClusterSite struct {
 func Cluster(c *clusterv3.Cluster, at ClusterSite, by Patches) (*clusterv3.Cluster, Outcome) {
 	return task[*clusterv3.Cluster]{by, at.Context, func(r *run, c *clusterv3.Cluster) *clusterv3.Cluster {
 		for i, p := range r.of(model.PatchCluster) {
-			if !matchesCluster(p.Cluster, c.GetName(), at.Services) {
-				continue
-			}
-			switch {
-			case p.Operation == model.PatchRemove:
-				r.note(i, 1, nil)
+			matches := matchesCluster(p.Cluster, c.GetName(), at.Services)
+			if matches && !r.stays(i, p, func() error { return mergeCluster(p, c) }) {
 				return nil
-			case p.Operation.Merges():
-				r.note(i, 1, mergeCluster(p, c))
 			}
 		}
 		return c

@@ -23,15 +23,8 @@ func Listener(l *listenerv3.Listener, context model.PatchContext, by Patches) (*
 
 func (r *run) listener(l *listenerv3.Listener) *listenerv3.Listener {
 	for i, p := range r.of(model.PatchListener) {
-		if !matchesListener(p, l) {
-			continue
-		}
-		switch {
-		case p.Operation == model.PatchRemove:
-			r.note(i, 1, nil)
+		if matchesListener(p, l) && !r.stays(i, p, func() error { return merge(p, l) }) {
 			return nil
-		case p.Operation.Merges():
-			r.note(i, 1, merge(p, l))
 		}
 	}
 	r.listenerFilters(l)
@@ -108,15 +101,9 @@ func (r *run) chains(l *listenerv3.Listener) {
 // chain applies patches to a chain and what is in it. It reports whether the chain stays.
 func (r *run) chain(l *listenerv3.Listener, c *listenerv3.FilterChain) bool {
 	for i, p := range r.of(model.PatchFilterChain) {
-		if !matchesListener(p, l) || !matchesChain(p.Listener, l, c) {
-			continue
-		}
-		switch {
-		case p.Operation == model.PatchRemove:
-			r.note(i, 1, nil)
+		matches := matchesListener(p, l) && matchesChain(p.Listener, l, c)
+		if matches && !r.stays(i, p, func() error { return mergeChain(p, c) }) {
 			return false
-		case p.Operation.Merges():
-			r.note(i, 1, mergeChain(p, c))
 		}
 	}
 	r.networkFilters(l, c)

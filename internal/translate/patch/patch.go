@@ -173,4 +173,17 @@ func merge[M proto.Message](p Patch, to M) error {
 	return nil
 }
 
+// stays removes a message or merges into it, as a patch says, and notes that. It reports whether
+// the message stays.
+func (r *run) stays(i int, p Patch, merge func() error) bool {
+	switch {
+	case p.Operation == model.PatchRemove:
+		r.note(i, 1, nil)
+		return false
+	case p.Operation.Merges():
+		r.note(i, 1, merge())
+	}
+	return true
+}
+
 func mergerOf(p Patch) merger { return merger{replacesLists: p.Operation == model.PatchMergeLists} }

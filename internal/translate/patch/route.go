@@ -71,18 +71,15 @@ func (r *run) virtualHost(h *routev3.VirtualHost, at TableSite) *routev3.Virtual
 		if !at.matches(p.Route) || !matchesHost(p.Route, h) {
 			continue
 		}
-		switch {
-		case p.Operation == model.PatchRemove:
-			r.note(i, 1, nil)
-			return nil
-		case p.Operation.Merges():
-			r.note(i, 1, merge(p, h))
-		case p.Operation == model.PatchReplace:
+		if p.Operation == model.PatchReplace {
 			other, err := value[*routev3.VirtualHost](p)
 			if err == nil {
 				h = other
 			}
 			r.note(i, 1, err)
+		}
+		if !r.stays(i, p, func() error { return merge(p, h) }) {
+			return nil
 		}
 	}
 	r.routes(h, at)
