@@ -4,8 +4,8 @@ import "strings"
 
 const connectionManager = "envoy.filters.network.http_connection_manager"
 
-// filterName reads the name of a filter that is matched. Names of before Envoy 1.14 stand for those
-// that came after them: nothing has the old ones any more.
+// filterName reads the name of a filter that is matched. A name from before Envoy 1.14 stands for
+// its successor, because no proxy has a filter of the old name any more.
 func (r *reader) filterName(field, name string) string {
 	now, old := renamed()[name]
 	if !old {

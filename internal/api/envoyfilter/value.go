@@ -123,21 +123,18 @@ func (r *reader) check(at string, m message) {
 
 // unconfigured returns the name of a filter that has no configuration.
 func unconfigured(m message) string {
-	switch f := m.(type) {
-	case *hcmv3.HttpFilter:
-		if f.GetConfigType() == nil {
-			return f.GetName()
-		}
-	case *listenerv3.Filter:
-		if f.GetConfigType() == nil {
-			return f.GetName()
-		}
-	case *listenerv3.ListenerFilter:
-		if f.GetConfigType() == nil {
-			return f.GetName()
-		}
+	f, is := m.(filter)
+	if !is || f.GetTypedConfig() != nil || f.GetConfigDiscovery() != nil {
+		return ""
 	}
-	return ""
+	return f.GetName()
+}
+
+// filter is a filter of any kind: of connections, of requests, or of a listener.
+type filter interface {
+	GetName() string
+	GetTypedConfig() *anypb.Any
+	GetConfigDiscovery() *corev3.ExtensionConfigSource
 }
 
 // brokenRule returns the first rule that a message breaks which is packed in another one.

@@ -25,6 +25,11 @@ type ConfigPatch struct {
 	Class FilterClass
 }
 
+// IsFor reports whether the patch is for a side of calls.
+func (p *ConfigPatch) IsFor(context PatchContext) bool {
+	return p.Context == AnyContext || p.Context == context
+}
+
 // FilterClass is a place among the filters of requests.
 type FilterClass uint8
 

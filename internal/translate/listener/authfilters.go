@@ -3,7 +3,6 @@ package listener
 import (
 	"slices"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -66,17 +65,11 @@ func (a *AuthFilters) tcp(filters ...*listenerv3.Filter) []*listenerv3.Filter {
 }
 
 // discovered is a list of filters that is a resource of its own. Without the resource every request
-// is refused: when the fetch times out, when the first one is refused, and when it is removed.
+// is refused.
 func discovered(name string) *hcmv3.HttpFilter {
-	refuses := pb.Any(pb.DenyAll())
-	return &hcmv3.HttpFilter{
-		Name: name,
-		ConfigType: &hcmv3.HttpFilter_ConfigDiscovery{ConfigDiscovery: &corev3.ExtensionConfigSource{
-			ConfigSource:  pb.OverADS(),
-			DefaultConfig: refuses,
-			TypeUrls:      []string{pb.FilterList, refuses.GetTypeUrl()},
-		}},
-	}
+	return &hcmv3.HttpFilter{Name: name, ConfigType: &hcmv3.HttpFilter_ConfigDiscovery{
+		ConfigDiscovery: pb.Discovered(pb.FilterList, pb.DenyAll()),
+	}}
 }
 
 // requests reports whether there are filters of requests.

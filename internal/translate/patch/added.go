@@ -25,7 +25,7 @@ func AddedListener(p *model.ConfigPatch, context model.PatchContext) (*listenerv
 
 // AddedHost returns the virtual host that a patch adds to a table; nil for none.
 func AddedHost(p *model.ConfigPatch, at TableSite) (*routev3.VirtualHost, error) {
-	if p.Target != model.PatchVirtualHost || p.Operation != model.PatchAdd || !(Patch{ConfigPatch: p}).in(at.Context) ||
+	if p.Target != model.PatchVirtualHost || p.Operation != model.PatchAdd || !p.IsFor(at.Context) ||
 		!at.matches(p.Route) {
 		return nil, nil
 	}
@@ -54,7 +54,7 @@ func added[M proto.Message](
 ) (none M, err error) {
 	adds := p.Target == target && p.Operation == model.PatchAdd
 	once := p.Context != model.AnyContext || context != model.SidecarInbound
-	if !adds || !once || !(Patch{ConfigPatch: p}).in(context) {
+	if !adds || !once || !p.IsFor(context) {
 		return none, nil
 	}
 	return value[M](Patch{ConfigPatch: p})
@@ -63,10 +63,5 @@ func added[M proto.Message](
 // discovered says that a filter of requests is a resource of its own. Without the resource, and
 // where the first one is refused, requests pass as if there were no filter.
 func discovered(typeURL string) *corev3.ExtensionConfigSource {
-	passes := pb.Any(pb.ListOfFilters(nil))
-	return &corev3.ExtensionConfigSource{
-		ConfigSource:  pb.OverADS(),
-		DefaultConfig: passes,
-		TypeUrls:      []string{typeURL, passes.GetTypeUrl()},
-	}
+	return pb.Discovered(typeURL, pb.ListOfFilters(nil))
 }

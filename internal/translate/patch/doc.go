@@ -1,7 +1,7 @@
 // Package patch owns what EnvoyFilters do to Envoy's messages. Its functions are pure.
 //
-//	Clusters, Listeners, Tables, VirtualHosts ──► the message changed, or nil if it is removed
-//	Added                                     ──► the messages that patches add
+//	Cluster, Listener, Table, VirtualHost   ──► the changed message, or nil if it is removed
+//	AddedCluster, AddedListener, AddedHost, … ──► the message that a patch adds
 //
 // Matches, the order of operations and their results are those of Istio. Other than there:
 //

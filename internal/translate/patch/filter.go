@@ -72,11 +72,8 @@ func (r *run) requests(l *listenerv3.Listener, c *listenerv3.FilterChain, f *lis
 	if t := manager.GetRouteConfig(); t != nil && r.hasRoutes() {
 		r.wholeTable(t, TableSite{Context: r.context, Name: t.GetName()})
 	}
-	if proto.Equal(before, manager) {
-		return
-	}
-	if config, err := repacked(manager); err == nil {
-		f.ConfigType = &listenerv3.Filter_TypedConfig{TypedConfig: config}
+	if !proto.Equal(before, manager) {
+		f.ConfigType = &listenerv3.Filter_TypedConfig{TypedConfig: pb.Any(manager)}
 	}
 }
 

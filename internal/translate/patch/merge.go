@@ -3,9 +3,7 @@ package patch
 import (
 	"fmt"
 	"slices"
-	"strings"
 
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
 
@@ -15,7 +13,7 @@ import (
 // merger merges messages. Lists follow those that were there, or take their place.
 type merger struct{ replacesLists bool }
 
-// message merges a message into another one of its type. It takes all from src that is set there.
+// message merges a message into another one of its type. It takes all that from has set.
 // Entries of maps replace those of their key, as proto.Merge does.
 func (m merger) message(to, from protoreflect.Message) {
 	from.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
@@ -58,7 +56,7 @@ func isValue(of protoreflect.MessageDescriptor) bool {
 // packed merges packed messages of one type.
 func (m merger) packed(to, from *anypb.Any) (*anypb.Any, error) {
 	if to.GetTypeUrl() != from.GetTypeUrl() {
-		return nil, fmt.Errorf("is of type %s, but %s is merged", typeOf(to), typeOf(from))
+		return nil, fmt.Errorf("is of type %s, but %s is merged", to.MessageName(), from.MessageName())
 	}
 	base, err := to.UnmarshalNew()
 	if err != nil {
@@ -74,21 +72,5 @@ func (m merger) packed(to, from *anypb.Any) (*anypb.Any, error) {
 			return nil, err
 		}
 	}
-	return repacked(base)
-}
-
-func repacked(m proto.Message) (*anypb.Any, error) {
-	body, err := pb.Marshal(m)
-	if err != nil {
-		return nil, err
-	}
-	name := m.ProtoReflect().Descriptor().FullName()
-	return &anypb.Any{TypeUrl: "type.googleapis.com/" + string(name), Value: body}, nil
-}
-
-func typeOf(a *anypb.Any) string {
-	if a.GetTypeUrl() == "" {
-		return "none"
-	}
-	return a.GetTypeUrl()[strings.LastIndexByte(a.GetTypeUrl(), '/')+1:]
+	return pb.Any(base), nil
 }

@@ -115,7 +115,7 @@ func (r *run) of(target model.PatchTarget) iter.Seq2[int, Patch] {
 	return func(yield func(int, Patch) bool) {
 		for i := range r.patches.Len() {
 			p := r.patches.At(i)
-			if p.Target != target || r.out[i] || !p.in(r.context) {
+			if p.Target != target || r.out[i] || !p.IsFor(r.context) {
 				continue
 			}
 			if !yield(i, p) {
@@ -139,10 +139,6 @@ func (r *run) note(i, matched int, err error) {
 	if err != nil && r.Failed[i] == nil {
 		r.Failed[i] = err
 	}
-}
-
-func (p Patch) in(context model.PatchContext) bool {
-	return p.Context == model.AnyContext || p.Context == context
 }
 
 // value returns the value of a patch, a new one each time. It is of the type of the patch's target,
