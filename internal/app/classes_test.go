@@ -127,6 +127,7 @@ func connectAll(first *state.Delta, proxies []meshgen.Proxy) *compile.Compiler {
 	compiler := compile.NewCompiler(compile.Refusals{
 		Endpoint: func(model.Endpoint, error) {},
 		Resource: func(string, error) {},
+		Patch:    func(compile.RefusedPatch) {},
 	})
 	compiler.CountWork()
 	compiler.Advance(first, func(compile.Step) {})

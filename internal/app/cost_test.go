@@ -19,6 +19,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/testkit/heap"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshgen"
 	"github.com/lateen-mesh/lateen/internal/xds/fanout"
+	"github.com/lateen-mesh/lateen/internal/xds/serve"
 	"github.com/lateen-mesh/lateen/internal/xds/session"
 )
 
@@ -387,16 +388,18 @@ func TestAThousandReplicasCostOneEncoding(t *testing.T) {
 		objects = append(objects, meshgen.Upsert(replica(n)))
 	}
 	r := newRig(t, objects)
-	connect := func(n int) *client {
+	nodes := make([]*serve.Node, 0, replicas+forerunners) // which their streams have
+	for n := range replicas + forerunners {
 		pod := replica(n)
-		return r.connect(meshgen.Proxy{
+		nodes = append(nodes, nodeOf(meshgen.Proxy{
 			Namespace:     pod.Namespace,
 			Pod:           pod.Name,
 			Labels:        pod.Labels,
 			Address:       pod.Status.PodIP,
 			HTTPProxyPort: 15080,
-		})
+		}))
 	}
+	connect := func(n int) *client { return r.connectNode(nodes[n]) }
 	first := connect(replicas)
 	r.settle()
 	early := []*client{first} // with whom comes what all need once
@@ -420,6 +423,7 @@ func TestAThousandReplicasCostOneEncoding(t *testing.T) {
 	each := (heap.InUse().Heap - was) / replicas
 	runtime.KeepAlive(streams)
 	runtime.KeepAlive(early)
+	runtime.KeepAlive(nodes)
 	after := r.counts()
 	require.Equal(t, before.Hits+before.Misses, after.Hits+after.Misses)
 	require.Equal(t, before.Edits, after.Edits)

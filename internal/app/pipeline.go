@@ -170,7 +170,9 @@ func New(o Options) *Pipeline {
 		Checks:   o.checks(),
 	})
 	p.differ = resource.NewDiffer(differLimit)
-	p.compiler = compile.NewCompiler(compile.Refusals{Endpoint: p.refusedEndpoint, Resource: p.refusedResource})
+	p.compiler = compile.NewCompiler(compile.Refusals{
+		Endpoint: p.refusedEndpoint, Resource: p.refusedResource, Patch: p.refusedPatch,
+	})
 	p.compiler.Tell(func(appeared, fixed []source.Problem) {
 		if p.conflicts(appeared, fixed) {
 			p.loop.Conflicted()
@@ -380,6 +382,12 @@ func (p *Pipeline) refusedEndpoint(e model.Endpoint, err error) {
 func (p *Pipeline) refusedResource(name string, err error) {
 	p.metrics.Drops.WithLabelValues("invalid_resource").Inc()
 	p.o.Log.Error("a resource that Envoy would refuse is not served", "resource", name, "error", err)
+}
+
+func (p *Pipeline) refusedPatch(r compile.RefusedPatch) {
+	p.metrics.Drops.WithLabelValues("invalid_patch").Inc()
+	p.o.Log.Warn("a patch cannot be applied to a resource, and is left out there",
+		"envoyfilter", r.EnvoyFilter, "patch", r.Index, "resource", r.Resource, "error", r.Err)
 }
 
 // Pushes delivers a record of each generation once every proxy has acknowledged it.

@@ -186,7 +186,8 @@ func factsOf(n *serve.Node) (compile.Facts, error) {
 	f := compile.Facts{Proxy: scope.Proxy{
 		Address:   n.Address.String(),
 		Namespace: n.Namespace, Name: n.Pod, Labels: model.LabelsOf(n.Metadata.Labels),
-		Place: placeOf(n),
+		Place:   placeOf(n),
+		Stating: scope.Stating{Version: n.Metadata.IstioVersion, Metadata: &n.Metadata},
 	}}
 	switch n.Type {
 	case serve.Sidecar:

@@ -114,7 +114,9 @@ func (r *rig) sent() (all sent) {
 }
 
 // connect is a proxy that connects and asks for all that it will want.
-func (r *rig) connect(p meshgen.Proxy) *client {
+func (r *rig) connect(p meshgen.Proxy) *client { return r.connectNode(nodeOf(p)) }
+
+func nodeOf(p meshgen.Proxy) *serve.Node {
 	node := &serve.Node{
 		Type:      serve.Sidecar,
 		Address:   netip.MustParseAddr(p.Address),
@@ -127,6 +129,10 @@ func (r *rig) connect(p meshgen.Proxy) *client {
 	node.Metadata.Labels, node.Metadata.HTTPProxyPort, node.Metadata.HTTP10 = p.Labels, p.HTTPProxyPort, p.HTTP10
 	node.Metadata.InterceptionMode = serve.None
 	node.UserAgent, node.Release, node.Delta = "envoy", serve.Release{Major: 1, Minor: 40}, true
+	return node
+}
+
+func (r *rig) connectNode(node *serve.Node) *client {
 	conn, err := r.pipeline.registry.Connect(r.ctx, node, serve.Identity{})
 	require.NoError(r.tb, err)
 	c := &client{

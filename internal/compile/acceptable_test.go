@@ -48,7 +48,7 @@ func requireApart(t *rapid.T, s resource.State) {
 	addresses := map[string]string{}
 	for r := range s.Set(resource.Listener).All() {
 		l := &listenerv3.Listener{}
-		require.NoError(t, proto.Unmarshal(r.Body(), l))
+		require.NoError(t, proto.Unmarshal(r.Body(), l), r.Name())
 		address := l.GetAddress().String()
 		require.NotContains(t, addresses, address, "%s and %s", addresses[address], r.Name())
 		addresses[address] = r.Name()

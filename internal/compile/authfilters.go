@@ -58,7 +58,7 @@ func (b unitBuilder) policySlots(s *scope.Scope) []slot {
 		return nil
 	}
 	return []slot{{typ: resource.Filter, name: pb.PolicyFilters, get: func() *resource.Resource {
-		return b.filters.get(in)
+		return b.filters.with(in, b.policyPatches(s))
 	}}}
 }
 

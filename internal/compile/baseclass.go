@@ -67,7 +67,8 @@ func (c *class) become(
 	builder unitBuilder, from *scope.Class, snap *state.Snapshot, s *scope.Scope,
 ) (changed []resource.ClassState, rekeyed bool) {
 	m, _ := builder.difference(snap, from, &c.key).forClass(&c.scope, s)
-	return c.stepTo(builder, m.observing(c.state, &c.scope, s), s, nil)
+	m = m.observing(c.state, &c.scope, s).patching(builder, &c.scope, s)
+	return c.stepTo(builder, m, s, nil)
 }
 
 // difference is the impact of taking one class of sidecars for another in one snapshot. forClass

@@ -72,6 +72,8 @@ type edits struct {
 	vhosts map[string]map[string]*resource.Resource // by table and name; nil removes the virtual host
 	// observes is that of the impact.
 	observes bool
+	// patchesTables says that other patches than before may change route tables.
+	patchesTables bool
 	// toggled are the ports of intercepted connections that begin or cease to have requests.
 	toggled  map[uint16]bool
 	varied   map[variedKey]*varied // nil: there is none, or it is the same at all places
@@ -149,10 +151,16 @@ func (c *class) editTables(builder unitBuilder, s *scope.Scope, e *edits) {
 	for name := range e.vhosts {
 		touched[name] = true
 	}
+	if e.patchesTables {
+		for name := range c.tables {
+			touched[name] = true
+		}
+	}
 	for name := range touched {
 		if port, ok := tablePort(s, name); ok {
 			c.toggleRequests(builder, s, port, e)
 		}
+		c.editAddedHosts(builder, s, name, e)
 		c.editTable(builder.store, e, name)
 	}
 }
@@ -224,6 +232,9 @@ func (c *class) step(
 		if narrowed != m || m.mayObserve {
 			narrowed = narrowed.observing(c.state, &c.scope, to)
 		}
+		if narrowed != m || len(m.delta.EnvoyFilters) > 0 {
+			narrowed = narrowed.patching(builder, &c.scope, to)
+		}
 		return c.stepTo(builder, narrowed, to, changed)
 	case c.pending != nil:
 		c.startBuild(builder, to)
@@ -271,12 +282,20 @@ func (c *class) stepTo(
 		}
 	}
 	e := c.compile(builder, m, shared, to)
-	e.observes = m.observes
+	e.observes = m.observes || m.patches.listeners()
+	e.patchesTables = m.patches.tables()
 	c.editTables(builder, to, e)
 	if to.Type() == scope.Sidecar {
 		ports := maps.Clone(e.toggled)
 		for port := range m.ports {
 			ports[port] = true
+		}
+		if m.patches.listeners() { // a port with requests alone is no port of listenerPorts
+			for name := range c.tables {
+				if port, is := tablePort(to, name); is {
+					ports[port] = true
+				}
+			}
 		}
 		for _, port := range slices.Sorted(maps.Keys(ports)) {
 			if !c.pending.isPending(port) {

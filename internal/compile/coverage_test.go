@@ -73,7 +73,7 @@ func isRare(verb meshlife.Verb, kind kinds.Kind) bool {
 	}
 	simple := []meshlife.Verb{meshlife.Create, meshlife.Delete, meshlife.Tweak, meshlife.Replace, meshlife.Relabel}
 	isPolicy := kind == kinds.AuthorizationPolicy || kind == kinds.PeerAuthentication ||
-		kind == kinds.RequestAuthentication || kind == kinds.Telemetry
+		kind == kinds.RequestAuthentication || kind == kinds.Telemetry || kind == kinds.EnvoyFilter
 	return isPolicy && !slices.Contains(simple, verb)
 }
 

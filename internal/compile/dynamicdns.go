@@ -32,13 +32,13 @@ func (b unitBuilder) anyNameSlots(s *scope.Scope) []slot {
 	}
 	mesh := s.Mesh()
 	return []slot{{typ: resource.Cluster, name: cluster.AnyNameName, get: func() *resource.Resource {
-		return b.passthrough.get(cluster.PassthroughInput{
+		return b.passthrough.with(cluster.PassthroughInput{
 			DynamicDNS:     true,
 			Stack:          s.Settings().Stack,
 			Defaults:       mesh.Clusters,
 			ConnectTimeout: mesh.ConnectTimeout,
 			KeepsCase:      s.Headers().KeepsCase,
-		})
+		}, b.clusterPatches(s, cluster.AnyNameName, false))
 	}}}
 }
 

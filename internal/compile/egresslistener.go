@@ -169,19 +169,19 @@ func (b unitBuilder) requestListener(s *scope.Scope, l *model.EgressListener, at
 	table := egressTable(l)
 	slots := []slot{
 		{typ: resource.Listener, name: at.name, get: func() *resource.Resource {
-			return b.proxies.get(listener.HTTPInput{
+			return b.proxies.with(listener.HTTPInput{
 				Name: at.name, Bind: at.bind, Port: l.Port, BindToPort: at.toPort, RouteTable: table,
 				ProxyUnknown: !s.Intercepts(), DynamicDNS: s.Settings().DynamicDNS,
 				Common: b.common(s, model.ClientMode),
-			})
+			}, b.listenerPatches(s, at.name, l.Port, false))
 		}},
 		{typ: resource.VirtualHost, table: table, name: fallbackName(s), get: func() *resource.Resource {
-			return b.fallbacks.get(fallbackKey{table: table, in: fallbackOf(s)})
+			return b.fallback(s, table)
 		}},
 	}
 	if l.NamesPorts() {
 		slots = append(slots, slot{typ: resource.Route, name: table, head: func() []byte {
-			return tableHead(route.TableInput{Name: table})
+			return b.tableHead(s, route.TableInput{Name: table})
 		}})
 	}
 	return slots
@@ -206,10 +206,10 @@ func (b unitBuilder) byteListener(s *scope.Scope, l *model.EgressListener, at eg
 		return nil
 	}
 	return []slot{{typ: resource.Listener, name: at.name, get: func() *resource.Resource {
-		return b.tcp.get(listener.TCPInput{
+		return b.tcp.with(listener.TCPInput{
 			Name: at.name, Bind: at.bind, Port: l.Port, BindToPort: at.toPort, Chains: b.chains.List(chains.found),
 			Common: b.common(s, model.ClientMode),
-		})
+		}, b.listenerPatches(s, at.name, l.Port, false))
 	}}}
 }
 

@@ -5,6 +5,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/translate/patch"
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
@@ -27,6 +28,16 @@ type Refusals struct {
 	// Resource gets a resource that breaks a rule for which Envoy would refuse a whole response. It
 	// is left out or closed, and all others go on.
 	Resource func(name string, err error)
+	// Patch gets a patch that cannot be applied to a resource. It alone is left out there.
+	Patch func(RefusedPatch)
+}
+
+// RefusedPatch is a patch that cannot be applied.
+type RefusedPatch struct {
+	EnvoyFilter string // "namespace/name"
+	Index       int    // in configPatches
+	Resource    string
+	Err         error
 }
 
 func newEmitter(store *resource.Store, refusals Refusals) *emitter {
@@ -53,16 +64,10 @@ type made struct {
 	closed func() validatable
 }
 
-// patches are changes of a message before it is encoded. Equal patches are one pointer, as they are
-// part of what an emission is remembered by; nil is for none.
-type patches struct {
-	apply func(resource string, m validatable) validatable
-}
-
 // emission is all that a resource is made of.
 type emission[In comparable] struct {
-	in      In
-	patches *patches
+	in In
+	patched
 }
 
 // translation is a translation to messages, and the resources that were made of them.
@@ -71,7 +76,7 @@ type translation[In comparable] struct{ *memo[emission[In]] }
 // declare adds a kind of translation to those of the emitter. Metrics call it by its kind.
 func declare[In comparable](e *emitter, kind string, translate func(In) made) translation[In] {
 	return translation[In]{remember(e, kind, func(of emission[In]) *resource.Resource {
-		return e.emit(translate(of.in), of.patches)
+		return e.emit(translate(of.in), of.patched)
 	})}
 }
 
@@ -83,20 +88,28 @@ func remember[In comparable](e *emitter, kind string, assemble func(In) *resourc
 }
 
 // get returns what an input comes to: nil for nothing, or for what cannot be served.
-func (t translation[In]) get(in In) *resource.Resource { return t.patched(in, nil) }
+func (t translation[In]) get(in In) *resource.Resource { return t.with(in, patched{}) }
 
-// patched is get for a message that patches change.
-func (t translation[In]) patched(in In, by *patches) *resource.Resource {
+// with is get for a message that patches change. What they remove is nothing.
+func (t translation[In]) with(in In, by patched) *resource.Resource {
+	if by.by == nil {
+		by = patched{}
+	}
 	return t.memo.get(emission[In]{in, by})
 }
 
 // emit makes a resource of a message, patched.
-func (e *emitter) emit(m made, by *patches) *resource.Resource {
+func (e *emitter) emit(m made, by patched) *resource.Resource {
 	if m.message == nil {
 		return nil
 	}
-	if by != nil {
-		m.message = by.apply(m.name, m.message)
+	if by.by != nil {
+		changed, out := by.apply(m)
+		e.told(m.name, by.by, out)
+		m = changed
+		if m.message == nil {
+			return nil
+		}
 	}
 	r, err := e.encode(m)
 	if err == nil {
@@ -112,6 +125,16 @@ func (e *emitter) emit(m made, by *patches) *resource.Resource {
 		return nil
 	}
 	return r
+}
+
+// told tells which patches of a message were left out.
+func (e *emitter) told(name string, by patch.Patches, out patch.Outcome) {
+	for i, err := range out.Failed {
+		if err != nil {
+			p := by.At(i)
+			e.refusals.Patch(RefusedPatch{EnvoyFilter: p.Owner, Index: p.Index, Resource: name, Err: err})
+		}
+	}
 }
 
 // encode makes a resource of a message that keeps the rules of its fields. Its references are read

@@ -6,19 +6,23 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/translate/endpoint"
+	"github.com/lateen-mesh/lateen/internal/translate/patch"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// lbPolicy patches clusters.
-func lbPolicy(p clusterv3.Cluster_LbPolicy) *patches {
-	return &patches{apply: func(_ string, m validatable) validatable {
-		patched := proto.CloneOf(m.(*clusterv3.Cluster))
-		patched.LbPolicy = p
-		return patched
-	}}
+// merging patches clusters with the fields of another one.
+func merging(t *testing.T, c *clusterv3.Cluster) patched {
+	t.Helper()
+	body, err := proto.Marshal(c)
+	require.NoError(t, err)
+	return patched{by: model.NewInterner[patch.Patch]().List([]patch.Patch{{ConfigPatch: &model.ConfigPatch{
+		Target: model.PatchCluster, Operation: model.PatchMerge,
+		Value: model.PatchValue{Type: string(c.ProtoReflect().Descriptor().FullName()), Body: string(body)},
+	}}})}
 }
 
 // The key of an emission is the input and the patches: each pair is translated once, and equal
@@ -31,28 +35,28 @@ func TestEmissionIsRememberedByInputAndPatches(t *testing.T) {
 		return made{name: name, message: &clusterv3.Cluster{Name: name}}
 	})
 	plain := clusters.get("a")
-	random, same := lbPolicy(clusterv3.Cluster_RANDOM), lbPolicy(clusterv3.Cluster_ROUND_ROBIN)
-	other := clusters.patched("a", random)
+	random, same := merging(t, &clusterv3.Cluster{LbPolicy: clusterv3.Cluster_RANDOM}), merging(t, &clusterv3.Cluster{})
+	other := clusters.with("a", random)
 	require.NotEqual(t, plain.Body(), other.Body())
-	require.Same(t, plain, clusters.patched("a", same), "patches that change nothing make the same bytes")
+	require.Same(t, plain, clusters.with("a", same), "patches that change nothing make the same bytes")
 	require.Same(t, plain, clusters.get("a"))
-	require.Same(t, other, clusters.patched("a", random))
+	require.Same(t, other, clusters.with("a", random))
 	require.Equal(t, 3, translated)
 	require.Equal(t, TranslateStats{Hits: 2, Misses: 3, Equal: 1}, e.memos["cluster"].counts())
 }
 
-// What patches break is kept back as what a translation breaks is.
+// A patch that breaks a rule of Envoy is left out alone, and told.
 func TestPatchedMessageIsChecked(t *testing.T) {
 	var refused []string
 	e := newEmitter(resource.NewStore(), Refusals{
-		Resource: func(name string, _ error) { refused = append(refused, name) },
+		Resource: func(name string, err error) { t.Error(name, err) },
+		Patch:    func(r RefusedPatch) { refused = append(refused, r.Resource) },
 	})
 	clusters := declare(e, "cluster", func(name string) made {
 		return made{name: name, message: &clusterv3.Cluster{Name: name}}
 	})
-	nameless := &patches{apply: func(string, validatable) validatable { return &clusterv3.Cluster{} }}
-	require.Nil(t, clusters.patched("a", nameless))
-	require.NotNil(t, clusters.get("a"))
+	at := merging(t, &clusterv3.Cluster{ConnectTimeout: durationpb.New(0)})
+	require.Same(t, clusters.get("a"), clusters.with("a", at))
 	require.Equal(t, []string{"a"}, refused)
 }
 

@@ -126,7 +126,7 @@ func (b unitBuilder) gatewaySlots(s *scope.Scope, at scope.Address, report func(
 			slots = append(slots, slot{
 				typ:  resource.Route,
 				name: table,
-				head: func() []byte { return tableHead(route.TableInput{Name: table, AnyPort: true}) },
+				head: func() []byte { return b.tableHead(s, route.TableInput{Name: table, AnyPort: true}) },
 			})
 		}
 	}
@@ -148,7 +148,9 @@ func (b unitBuilder) gatewaySlots(s *scope.Scope, at scope.Address, report func(
 	return append(slots, slot{
 		typ:  resource.Listener,
 		name: in.Name,
-		get:  func() *resource.Resource { return b.gateways.get(in) },
+		get: func() *resource.Resource {
+			return b.gateways.with(in, b.listenerPatches(s, in.Name, in.Port, false))
+		},
 	})
 }
 
@@ -183,7 +185,7 @@ func (b unitBuilder) gatewayHostSlots(s *scope.Scope, u unit) []slot {
 			in.Port, in.SecurePort = redirectPorts(servers, owners, host)
 		}
 		in.GRPCWeb = slices.ContainsFunc(owners, func(o bound) bool { return o.grpcWeb })
-		return b.vhosts.get(vhostKey{table: u.table, name: name, in: in})
+		return b.vhosts.with(vhostKey{table: u.table, name: name, in: in}, b.hostPatches(s, u.table, name))
 	}}}
 }
 

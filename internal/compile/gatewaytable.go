@@ -2,6 +2,7 @@ package compile
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
@@ -26,6 +27,24 @@ func bindSuffix(bind string) string {
 		return ""
 	}
 	return "." + bind
+}
+
+// portsOfTable returns the ports of the servers that share a route table for HTTP in plaintext, if
+// they are not the bound one: callers know a gateway's port by that of its Service. Of other tables
+// it returns none.
+func portsOfTable(s *scope.Scope, table string) (ports []uint16) {
+	text, is := strings.CutPrefix(table, "http.")
+	number, bind, _ := strings.Cut(text, ".")
+	bound, err := strconv.ParseUint(number, 10, 16)
+	if !is || err != nil {
+		return nil
+	}
+	for _, sv := range serversOfTable(s, scope.Address{Port: uint16(bound), Bind: bind}, table) {
+		if sv.Port != uint16(bound) && !slices.Contains(ports, sv.Port) {
+			ports = append(ports, sv.Port)
+		}
+	}
+	return ports
 }
 
 // serversOfTable returns the servers of a route table, in the total order. A broken server stays

@@ -77,6 +77,7 @@ func compileCase(t *testing.T, path string) string {
 	compiler := compile.NewCompiler(compile.Refusals{
 		Endpoint: func(e model.Endpoint, err error) { t.Errorf("%v: %v", e, err) },
 		Resource: func(name string, err error) { t.Errorf("%s: %v", name, err) },
+		Patch:    func(r compile.RefusedPatch) { t.Errorf("%+v", r) },
 	})
 	_, delta := writer.Apply(updates)
 	compiler.Advance(delta, func(compile.Step) {})

@@ -42,6 +42,8 @@ type impact struct {
 	observes bool
 	// mayObserve says that observes may become true for a class.
 	mayObserve bool
+	// patches is what other patches of a class than before may touch; nil where they are the same.
+	patches *patchImpact
 	// noUnits says that no class has a unit to compile. The fast path may still have something for
 	// it.
 	noUnits bool
@@ -290,5 +292,6 @@ func (m *impact) units(from, to *scope.Scope) ([]unit, causes[unit]) {
 	for _, k := range m.kinds {
 		k.touched(m, from, to, found)
 	}
+	m.patches.addUnits(from, to, found)
 	return found.sortedBy(compareUnits), found
 }

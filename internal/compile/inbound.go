@@ -154,7 +154,7 @@ func (b unitBuilder) inboundCluster(s *scope.Scope, in inbound) slot {
 		if in.hasListener(s) && input.Address == "" {
 			input.Address = model.OwnApp // where a connection goes is the listener itself
 		}
-		return b.inbound.get(input)
+		return b.inbound.with(input, b.clusterPatches(s, cluster.InboundName(in.port), true))
 	}}
 }
 
@@ -177,11 +177,11 @@ func (b unitBuilder) servicesOf(s *scope.Scope, port uint16) *model.List[cluster
 func (b unitBuilder) inboundPair(s *scope.Scope, in inbound) []slot {
 	port := in.listenerPort(s)
 	return []slot{b.inboundCluster(s, in), {typ: resource.Listener, name: port.Name, get: func() *resource.Resource {
-		return b.inbounds.get(listener.InboundInput{
+		return b.inbounds.with(listener.InboundInput{
 			InboundPort: port,
 			Bind:        cmp.Or(in.bind, model.OwnPod),
 			AuthFilters: b.authFiltersOf(s),
 			Common:      b.common(s, model.ServerMode),
-		})
+		}, b.listenerPatches(s, port.Name, in.port, true))
 	}}}
 }

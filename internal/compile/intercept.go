@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -35,21 +36,26 @@ func (b unitBuilder) virtualSlots(s *scope.Scope, ports []inbound) []slot {
 	mesh := s.Mesh()
 	slots := []slot{
 		{typ: resource.Cluster, name: cluster.InboundPassthroughName, get: func() *resource.Resource {
-			return b.passthrough.get(cluster.PassthroughInput{
+			return b.passthrough.with(cluster.PassthroughInput{
 				Inbound:        true,
 				Stack:          s.Settings().Stack,
 				ConnectTimeout: mesh.ConnectTimeout,
 				Defaults:       mesh.Clusters,
 				KeepsCase:      s.Headers().KeepsCase,
-			})
+			}, b.clusterPatches(s, cluster.InboundPassthroughName, true))
 		}},
 		{typ: resource.Listener, name: listener.VirtualOutboundName, get: func() *resource.Resource {
-			return b.virtualOut.get(listener.VirtualOutboundInput{
+			return b.virtualOut.with(listener.VirtualOutboundInput{
 				To: unknownCluster(s), Listens: mesh.OutboundPort, Common: b.common(s, model.ClientMode),
-			})
+			}, b.listenerPatches(
+				s, listener.VirtualOutboundName, cmp.Or(mesh.OutboundPort, model.StandardOutboundPort), false,
+			))
 		}},
 		{typ: resource.Listener, name: listener.VirtualInboundName, get: func() *resource.Resource {
-			return b.virtualIn.get(b.virtualInbound(s, ports, b.common(s, model.ServerMode)))
+			return b.virtualIn.with(b.virtualInbound(s, ports, b.common(s, model.ServerMode)),
+				b.listenerPatches(
+					s, listener.VirtualInboundName, cmp.Or(mesh.InboundPort, model.StandardInboundPort), true,
+				))
 		}},
 	}
 	for _, in := range ports {
@@ -117,7 +123,7 @@ func (b unitBuilder) interceptedVhost(s *scope.Scope, h hostPort) []slot {
 			table := h.name()
 			return []slot{
 				{typ: resource.Route, name: table, head: func() []byte {
-					return tableHead(route.TableInput{Name: table, AnyPort: true})
+					return b.tableHead(s, route.TableInput{Name: table, AnyPort: true})
 				}},
 				b.vhostSlot(s, table, h, func() []string { return []string{"*"} }),
 			}
@@ -211,7 +217,7 @@ func (b unitBuilder) vipSlots(s *scope.Scope, u unit, report func(source.Problem
 	}
 	return []slot{{typ: resource.Listener, name: in.Name, get: func() *resource.Resource {
 		in.Chains = b.chains.List(chains.found)
-		return b.tcp.get(in)
+		return b.tcp.with(in, b.listenerPatches(s, in.Name, in.Port, false))
 	}}}
 }
 
@@ -262,7 +268,7 @@ func (b unitBuilder) interceptedSlots(s *scope.Scope, port uint16, owner *model.
 	}
 	return []slot{{typ: resource.Listener, name: in.Name, get: func() *resource.Resource {
 		in.Chains = b.chains.List(chains.found)
-		return b.tcp.get(in)
+		return b.tcp.with(in, b.listenerPatches(s, in.Name, in.Port, false))
 	}}}
 }
 
@@ -314,20 +320,20 @@ func (c *class) toggleRequests(builder unitBuilder, s *scope.Scope, port uint16,
 	if c.willHave(e, name, fallback) {
 		hosts--
 	}
+	hosts -= c.addedByPatches(builder, s, name, e)
 	var wanted *resource.Resource
 	exists := hosts > 0 || hasOwnTable(s, port)
 	if exists && !c.willHave(e, name, hostPort{host: "*", port: port}.name()) {
-		wanted = builder.fallbacks.get(fallbackKey{
-			table: name,
-			in:    fallbackOf(s),
-		})
+		wanted = builder.fallback(s, name)
 	}
 	e.editVirtualHost(name, fallback, wanted)
-	if exists != c.hasRequests(port) {
-		e.toggled[port] = true
-		e.heads[name] = nil
-		if exists {
-			e.heads[name] = tableHead(route.TableInput{Name: name, AnyPort: true})
-		}
+	toggles := exists != c.hasRequests(port)
+	if !toggles && !e.patchesTables {
+		return
+	}
+	e.toggled[port] = e.toggled[port] || toggles
+	e.heads[name] = nil
+	if exists {
+		e.heads[name] = builder.tableHead(s, route.TableInput{Name: name, AnyPort: true})
 	}
 }

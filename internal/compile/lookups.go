@@ -133,13 +133,14 @@ type lookupCluster struct {
 	in     cluster.OutboundInput
 	found  *lookups
 	prefer endpoint.Preference
+	by     patched
 }
 
 // at returns the cluster for proxies near; nil if it cannot be served.
 func (l *lookupCluster) at(tc *translationCache, near model.Labels) *resource.Resource {
 	in := l.in
 	in.Endpoints = l.found.spread(tc, l.prefer, near)
-	return tc.clusters.get(in)
+	return tc.clusters.with(in, l.by)
 }
 
 // hasPlace reports whether it is known where an endpoint is.
@@ -156,6 +157,7 @@ func (c *clusterBuilder) addLookedUp(in cluster.OutboundInput, found []model.End
 		prefer.Locality, in.LocalityWeights = nil, false
 	}
 	l := &lookupCluster{in: in, found: c.lookupsOf(found, prefer, in.AutoTLS), prefer: prefer}
+	l.by = c.clusterPatches(c.scope, in.Name(), false)
 	s := slot{typ: resource.Cluster, name: in.Name()}
 	if keys := c.labels.List(prefer.Keys()); keys.Len() > 0 && l.found.varies(prefer) {
 		s.vary = func() *varied { return &varied{cluster: l, keys: keys} }

@@ -75,8 +75,8 @@ func (ms *members) in(namespace string) iter.Seq[*Member] {
 
 // touched returns the members whose class a delta may change. These are the changed workloads by
 // name, and all in the namespace of a changed service that selects workloads or lists endpoints, of
-// a changed WorkloadEntry, or of services to which a changed rule limits connections. If selectors
-// changed that may match any workload, these are all members.
+// a changed WorkloadEntry, or of services to which a changed rule limits connections. If
+// something changed that may match any workload, these are all members.
 func (ms *members) touched(d *state.Delta, moves scope.Moves) map[*Member]bool {
 	found := map[*Member]bool{}
 	add := func(list iter.Seq[*Member]) {
@@ -84,7 +84,7 @@ func (ms *members) touched(d *state.Delta, moves scope.Moves) map[*Member]bool {
 			found[m] = true
 		}
 	}
-	if moves.HasSelectors() {
+	if moves.MayMoveAny() {
 		add(ms.all())
 		return found
 	}

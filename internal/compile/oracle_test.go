@@ -63,6 +63,7 @@ type classText struct {
 	services  []scope.PortService
 	binds     []scope.Bind
 	pools     []scope.PortPool
+	matches   []model.ProxyMatch
 }
 
 // outcome is what a step did to the proxies that stayed connected.
@@ -99,6 +100,7 @@ func refuseNothing(tb testing.TB) Refusals {
 	return Refusals{
 		Endpoint: func(e model.Endpoint, err error) { tb.Errorf("endpoint %v: %v", e, err) },
 		Resource: func(name string, err error) { tb.Errorf("%s: %v", name, err) },
+		Patch:    func(RefusedPatch) {}, // of random ones, some do not fit
 	}
 }
 
@@ -366,7 +368,9 @@ func textOf(c scope.Class) classText {
 		class: c, selectors: slices.Collect(c.Selectors.All()), inbound: slices.Collect(c.Inbound.All()),
 		conflicts: slices.Collect(c.PortConflicts.All()), services: slices.Collect(c.PortServices.All()),
 		binds: slices.Collect(c.Binds.All()), pools: slices.Collect(c.Pools.All()),
+		matches: slices.Collect(c.ProxyMatches.All()),
 	}
+	text.class.ProxyMatches = nil
 	text.class.Selectors, text.class.Binds, text.class.Pools = nil, nil, nil
 	text.class.Inbound, text.class.PortConflicts, text.class.PortServices = nil, nil, nil
 	return text
@@ -375,7 +379,7 @@ func textOf(c scope.Class) classText {
 func (c classText) equal(o classText) bool {
 	return c.class == o.class && slices.Equal(c.selectors, o.selectors) && slices.Equal(c.inbound, o.inbound) &&
 		slices.Equal(c.conflicts, o.conflicts) && slices.Equal(c.services, o.services) &&
-		slices.Equal(c.binds, o.binds) &&
+		slices.Equal(c.binds, o.binds) && slices.Equal(c.matches, o.matches) &&
 		slices.EqualFunc(c.pools, o.pools, func(a, b scope.PortPool) bool {
 			return a.Port == b.Port && model.Equal(a.Pool, b.Pool)
 		})

@@ -5,6 +5,10 @@ import (
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 )
 
+type nodeMetadata map[string]string
+
+func (m nodeMetadata) Text(key string) string { return m[key] }
+
 func oracleProxies() []Facts {
 	labels := model.LabelsOf(map[string]string{"app": "a", "version": "v1"})
 	ofGateway := model.LabelsOf(map[string]string{"app": "a", "version": "v1", model.GatewayNameLabel: "g"})
@@ -96,12 +100,13 @@ func oracleProxies() []Facts {
 			Settings: scope.Settings{
 				Intercepted: true, Agent: true, Credentials: scope.AllCredentials, FiltersApart: true, DynamicDNS: true,
 			},
+			Stating: scope.Stating{Version: "1.30.2", Metadata: nodeMetadata{"TIER": "a"}},
 		}},
 		{Proxy: scope.Proxy{Address: "127.5.0.11", Namespace: "shop", Name: "b", Settings: scope.Settings{
 			Intercepted:   true,
 			HTTPProxyPort: 9080,
 			Stack:         model.DualStack,
-		}}},
+		}, Stating: scope.Stating{Version: "1.29.0"}}},
 		{Proxy: scope.Proxy{Address: "127.5.0.34", Namespace: "shop", Name: "b", Settings: scope.Settings{
 			Intercepted:   true,
 			HTTPProxyPort: 9080,

@@ -19,13 +19,13 @@ func TestWhatEnvoyWouldRefuseIsKeptBack(t *testing.T) {
 	e := newEmitter(resource.NewStore(), Refusals{
 		Resource: func(name string, err error) { refused = append(refused, name) },
 	})
-	require.Nil(t, e.emit(made{name: "cluster", message: &clusterv3.Cluster{}}, nil), "a cluster without a name")
-	require.NotNil(t, e.emit(made{name: "cluster", message: &clusterv3.Cluster{Name: "cluster"}}, nil))
+	require.Nil(t, e.emit(made{name: "cluster", message: &clusterv3.Cluster{}}, patched{}), "a cluster without a name")
+	require.NotNil(t, e.emit(made{name: "cluster", message: &clusterv3.Cluster{Name: "cluster"}}, patched{}))
 
 	r := e.emit(virtualHost("table", "vhost", &routev3.VirtualHost{
 		Domains: []string{"a.test"},
 		Routes:  []*routev3.Route{{}},
-	}, model.NewInterner[string]().List([]string{"a.test"})), nil)
+	}, model.NewInterner[string]().List([]string{"a.test"})), patched{})
 	require.Equal(t, []string{"cluster", "vhost"}, refused)
 	got := &routev3.VirtualHost{}
 	require.NoError(t, proto.Unmarshal(r.Body(), got))

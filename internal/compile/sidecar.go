@@ -20,6 +20,9 @@ const httpProxyTable = "http_proxy"
 func (b unitBuilder) own(s *scope.Scope, report func(source.Problem)) []slot {
 	mesh := s.Mesh()
 	hole := slot{typ: resource.Cluster, name: cluster.BlackHoleName, get: func() *resource.Resource {
+		if by := b.clusterPatches(s, cluster.BlackHoleName, false); by.by != nil {
+			return b.blackHoles.with(struct{}{}, by)
+		}
 		return b.blackHole
 	}}
 	slots := append(b.policySlots(s), hole)
@@ -28,12 +31,12 @@ func (b unitBuilder) own(s *scope.Scope, report func(source.Problem)) []slot {
 		return slots
 	}
 	slots = append(slots, slot{typ: resource.Cluster, name: cluster.PassthroughName, get: func() *resource.Resource {
-		return b.passthrough.get(cluster.PassthroughInput{
+		return b.passthrough.with(cluster.PassthroughInput{
 			ForwardProxy:   !s.Intercepts(),
 			Defaults:       mesh.Clusters,
 			ConnectTimeout: mesh.ConnectTimeout,
 			KeepsCase:      s.Headers().KeepsCase,
-		})
+		}, b.clusterPatches(s, cluster.PassthroughName, false))
 	}})
 	slots = append(slots, b.anyNameSlots(s)...)
 	ports := inboundPorts(s, report)
@@ -53,20 +56,17 @@ func (b unitBuilder) own(s *scope.Scope, report func(source.Problem)) []slot {
 	name := proxyListener(port)
 	return append(slots,
 		slot{typ: resource.Listener, name: name, get: func() *resource.Resource {
-			return b.proxies.get(listener.HTTPInput{
+			return b.proxies.with(listener.HTTPInput{
 				Name: name, Bind: model.OwnOutbound, Port: port, BindToPort: true, RouteTable: httpProxyTable,
 				ProxyUnknown: !s.Intercepts(), DynamicDNS: s.Settings().DynamicDNS,
 				Common: b.common(s, model.ClientMode),
-			})
+			}, b.listenerPatches(s, name, port, false))
 		}},
 		slot{typ: resource.Route, name: httpProxyTable, head: func() []byte {
-			return tableHead(route.TableInput{Name: httpProxyTable})
+			return b.tableHead(s, route.TableInput{Name: httpProxyTable})
 		}},
 		slot{typ: resource.VirtualHost, table: httpProxyTable, name: fallbackName(s), get: func() *resource.Resource {
-			return b.fallbacks.get(fallbackKey{
-				table: httpProxyTable,
-				in:    fallbackOf(s),
-			})
+			return b.fallback(s, httpProxyTable)
 		}},
 	)
 }
@@ -82,6 +82,12 @@ func fallbackOf(s *scope.Scope) route.FallbackInput {
 		}
 	}
 	return route.FallbackInput{To: unknownCluster(s), NoAttemptCount: s.Headers().NoAttemptCount}
+}
+
+// fallback returns the virtual host of a table for requests to unknown hosts.
+func (b unitBuilder) fallback(s *scope.Scope, table string) *resource.Resource {
+	in := fallbackOf(s)
+	return b.fallbacks.with(fallbackKey{table: table, in: in}, b.hostPatches(s, table, nameOfFallback(in)))
 }
 
 // unknownCluster returns the cluster of traffic to unknown hosts; empty if it is refused.
@@ -106,14 +112,6 @@ func nameOfFallback(in route.FallbackInput) string {
 		return "allow_any_dynamic_dns"
 	}
 	return "allow_any"
-}
-
-func tableHead(in route.TableInput) []byte {
-	head, err := pb.Marshal(route.Table(in))
-	if err != nil {
-		return nil
-	}
-	return head
 }
 
 // clusterSlots returns the clusters of a host with their endpoints. With endpointsOnly it returns
@@ -221,7 +219,7 @@ func (c *clusterBuilder) add(p model.ServicePort, in cluster.OutboundInput, subs
 		c.addLookedUp(in, found, prefer)
 		return
 	}
-	r := b.clusters.get(in)
+	r := b.clusters.with(in, b.clusterPatches(s, in.Name(), false))
 	if r == nil {
 		return
 	}

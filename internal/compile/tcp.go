@@ -37,10 +37,10 @@ func (b unitBuilder) portSlots(s *scope.Scope, port uint16, owner *model.Service
 	}
 	at := portAddress(s, port)
 	return []slot{{typ: resource.Listener, name: at.name, get: func() *resource.Resource {
-		return b.tcp.get(listener.TCPInput{
+		return b.tcp.with(listener.TCPInput{
 			Name: at.name, Bind: at.bind, Port: port, BindToPort: true, Chains: b.chains.List(chains.found),
 			Common: b.common(s, model.ClientMode),
-		})
+		}, b.listenerPatches(s, at.name, port, false))
 	}}}
 }
 

@@ -21,13 +21,11 @@ import (
 // is found again in whatever is made of it; then the bytes that each proxy gets are searched for
 // the marks of objects that are not exported to it. The search knows nothing of scopes and classes.
 func TestWhatIsNotExportedIsNotInTheBytes(t *testing.T) {
+	tb := t
 	draws.AtLeast(t, 100)
 	seen := map[kinds.Kind]int{}
 	rapid.Check(t, func(t *rapid.T) {
-		w, c := state.NewWriter(), NewCompiler(Refusals{
-			Endpoint: func(e model.Endpoint, err error) { t.Errorf("endpoint %v: %v", e, err) },
-			Resource: func(name string, err error) { t.Errorf("%s: %v", name, err) },
-		})
+		w, c := state.NewWriter(), NewCompiler(refuseNothing(tb))
 		present := map[source.Key]model.Object{}
 		placed := map[*Member]Placement{}
 		for _, f := range oracleProxies() {

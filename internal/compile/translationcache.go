@@ -18,6 +18,7 @@ type translationCache struct {
 	interners
 	groups      *groups
 	authFilters *authFilterCache
+	patches     *patchCache
 	mesh        *meshParts
 	pods        podNames
 
@@ -43,6 +44,7 @@ type interners struct {
 	identities   *model.Interner[string] // that the endpoints of a service may prove
 	labels       *model.Interner[string] // labels that tell proxies and endpoints apart
 	addresses    *model.Interner[string] // that names stand for
+	tablePorts   *model.Interner[uint16] // of gateways' route tables
 	retries      *model.Pool[model.Retries]
 	common       *model.Pool[listener.Common]
 }
@@ -63,6 +65,7 @@ func newInterners() interners {
 		identities:   model.NewInterner[string](),
 		labels:       model.NewInterner[string](),
 		addresses:    model.NewInterner[string](),
+		tablePorts:   model.NewInterner[uint16](),
 		retries:      model.NewPool[model.Retries](),
 		common:       model.NewPool[listener.Common](),
 	}
@@ -76,12 +79,13 @@ func newTranslationCache(store *resource.Store, refusals Refusals) *translationC
 		interners:    newInterners(),
 		groups:       newGroups(e),
 		authFilters:  newAuthFilterCache(),
+		patches:      newPatchCache(),
 		pods:         podNames{known: map[*state.EndpointSet]map[string][]string{}},
 		problems:     source.NewTally(),
 	}
 	tc.preferZone = prefersClose(model.RegionLabel, model.ZoneLabel, model.SubzoneLabel)
 	tc.preferNode = prefersClose(model.RegionLabel, model.ZoneLabel, model.SubzoneLabel, model.HostnameLabel)
-	tc.blackHole = e.emit(made{name: cluster.BlackHoleName, message: cluster.BlackHole()}, nil)
+	tc.blackHole = e.emit(made{name: cluster.BlackHoleName, message: cluster.BlackHole()}, patched{})
 	tc.assignments.onMiss = tc.groups.recordAssignment
 	return tc
 }
@@ -143,4 +147,5 @@ func (tc *translationCache) sweep(live *resource.Live, held map[*groupList]bool)
 	}
 	tc.groups.sweep(tc.assignments.results.All(), held)
 	tc.authFilters.sweep()
+	tc.patches.sweep()
 }

@@ -21,6 +21,7 @@ type translations struct {
 	clusters     translation[cluster.OutboundInput]
 	inbound      translation[cluster.InboundInput]
 	passthrough  translation[cluster.PassthroughInput]
+	blackHoles   translation[struct{}] // patched ones
 	vhosts       translation[vhostKey]
 	fallbacks    translation[fallbackKey]
 	proxies      translation[listener.HTTPInput]
@@ -32,6 +33,8 @@ type translations struct {
 	certificates translation[secret.CertificateInput]
 	authorities  translation[secret.AuthoritiesInput]
 	filters      translation[authz.Input]
+	added        translation[addedInput]
+	addedVhosts  translation[addedHostKey]
 
 	assignments *memo[assignmentKey]
 	nameTables  *memo[name.Input]
@@ -62,6 +65,7 @@ func declareTranslations(e *emitter) (t translations) {
 	t.declareClusters(e)
 	t.declareVirtualHosts(e)
 	t.declareListeners(e)
+	t.declareAdditions(e)
 	t.certificates = declare(e, "secret_certificate", func(in secret.CertificateInput) made {
 		return made{name: in.Name, message: secret.Certificate(in)}
 	})
@@ -92,6 +96,9 @@ func (t *translations) declareClusters(e *emitter) {
 	t.passthrough = declare(e, "cluster_passthrough", func(in cluster.PassthroughInput) made {
 		m := cluster.Passthrough(in)
 		return made{name: m.GetName(), message: m}
+	})
+	t.blackHoles = declare(e, "cluster_black_hole", func(struct{}) made {
+		return made{name: cluster.BlackHoleName, message: cluster.BlackHole()}
 	})
 }
 

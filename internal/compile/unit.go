@@ -51,7 +51,7 @@ type unitKind interface {
 func unitKinds() []unitKind {
 	return []unitKind{
 		ownKind{}, hostKind{}, endpointsKind{}, portKind{}, vipKind{}, gatewayKind{}, gatewayHostKind{}, nameKind{},
-		secretKind{},
+		secretKind{}, addedKind{},
 	}
 }
 

@@ -31,6 +31,7 @@ func (hostKind) all(s *scope.Scope, add func(unit)) {
 func (hostKind) mark(m *impact) {
 	m.markServices()
 	m.markRoutes()
+	m.markFilters()
 	for _, p := range m.delta.DestinationRules {
 		m.because(p.Either().Key())
 		for _, r := range []*model.DestinationRule{p.Old, p.New} {

@@ -29,6 +29,7 @@ func newZonedMesh(t *testing.T) *zonedMesh {
 	m := &zonedMesh{meshOf: meshOf{writer: state.NewWriter(), compiler: NewCompiler(Refusals{
 		Endpoint: func(e model.Endpoint, err error) { t.Errorf("%v: %v", e, err) },
 		Resource: func(name string, err error) { t.Errorf("%s: %v", name, err) },
+		Patch:    func(r RefusedPatch) { t.Errorf("%+v", r) },
 	})}, placed: map[*Member]Placement{}}
 	var updates []state.Update
 	for i := range 100 {

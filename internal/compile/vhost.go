@@ -105,7 +105,7 @@ func (b unitBuilder) vhostSlot(s *scope.Scope, table string, h hostPort, domains
 		_, byPort := tablePort(s, table)
 		in.GRPCWeb = byPort && s.Intercepts() && h.speaksGRPCWeb()
 		in.DynamicDNS = leadsToNames(s, h, in.Facts)
-		return b.vhosts.get(vhostKey{table: table, name: h.name(), in: in})
+		return b.vhosts.with(vhostKey{table: table, name: h.name(), in: in}, b.hostPatches(s, table, h.name()))
 	}}
 }
 

@@ -44,7 +44,8 @@ var rules = []rule{
 	{"api/jwks", ""},
 	{"api/cel", ""},
 	{"api/envoyfilter", "source api/model"},
-	{"api/convert", "api/kinds source source/istiojson source/untrusted api/cel api/jwks api/model"},
+	{"api/convert", "api/kinds source source/istiojson source/untrusted api/cel api/envoyfilter api/jwks " +
+		"api/model"},
 	{"api/differences", "api/kinds source api/model api/convert"},
 	{"mesh/policy", "api/model"},
 	{"mesh/forkmap", ""},
@@ -85,8 +86,8 @@ var rules = []rule{
 	{"agent/command", "agent/settings agent agent/intercept"},
 	{"xds/resource", "api/model xds/typeurl"},
 	{"compile", "api/kinds source api/model mesh/forkmap mesh/state mesh/scope translate/pb translate/authz " +
-		"translate/cluster translate/endpoint translate/listener translate/route translate/secret translate/name " +
-		"xds/resource xds/proxystats"},
+		"translate/cluster translate/endpoint translate/listener translate/patch translate/route translate/secret " +
+		"translate/name xds/resource xds/proxystats"},
 	{"xds/session", "xds/resource"},
 	{"xds/fanout", "observe xds/resource xds/session"},
 	{"xds/admission", ""},

@@ -88,7 +88,7 @@ func (c *cluster) applyManifests(t *testing.T, flags ...string) {
 // resources say where kinds are that Lateen does not read.
 var resources = map[string]schema.GroupVersionResource{
 	"ClusterRole": {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
-	"EnvoyFilter": {Group: "networking.istio.io", Version: "v1alpha3", Resource: "envoyfilters"},
+	"WasmPlugin":  {Group: "extensions.istio.io", Version: "v1alpha1", Resource: "wasmplugins"},
 	"ClusterRoleBinding": {
 		Group:    "rbac.authorization.k8s.io",
 		Version:  "v1",

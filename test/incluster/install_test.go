@@ -215,10 +215,10 @@ spec:
   gateways: {enabled: false}
 `
 
-const filter = `apiVersion: networking.istio.io/v1alpha3
-kind: EnvoyFilter
-metadata: {name: lua, namespace: default}
-spec: {}
+const plugin = `apiVersion: extensions.istio.io/v1alpha1
+kind: WasmPlugin
+metadata: {name: headers, namespace: default}
+spec: {url: oci://registry.test/headers}
 `
 
 // prechecks says of each object whether it would be in force, and changes nothing.
@@ -226,14 +226,14 @@ func (c *cluster) prechecks(t *testing.T) {
 	require.Contains(t, c.lateenDoes(t, "precheck", "--all"), "objects: go")
 	c.apply(t, fmt.Sprintf(goodRoute, "good"))
 	c.apply(t, fmt.Sprintf(badRoute, "bad"))
-	c.apply(t, filter)
+	c.apply(t, plugin)
 	c.apply(t, "{apiVersion: v1, kind: Secret, metadata: {name: west, namespace: "+root+
 		`, labels: {istio/multiCluster: "true"}}, stringData: {west: "never read"}}`)
 	code, text := c.lateenSays(t, "precheck", "--all")
 	require.Equal(t, 1, code, text)
 	require.Regexp(t, `VirtualService default/good +go`, text)
 	require.Regexp(t, `VirtualService default/bad +no go +spec.http\[0\].match\[0\].uri.regex`, text)
-	require.Regexp(t, `EnvoyFilter default/lua +no go`, text)
+	require.Regexp(t, `WasmPlugin default/headers +no go`, text)
 	require.Regexp(t, `Secret istio-system/west +no go +metadata.labels\[istio/multiCluster\] = true`, text)
 	require.Nil(t, c.find(t, "Deployment", root, "istiod"), "nothing is changed")
 }

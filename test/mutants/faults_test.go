@@ -42,7 +42,7 @@ func faults() []fault {
 		impactFaults, classFaults, portFaults, scopeFaults, readFaults, secretFaults, tableFaults(), attachmentFaults(),
 		delegationFaults,
 		indexFaults, joinFaults, accountFaults, thenFaults,
-		checkFaults, memberFaults, loopFaults, aheadFaults, filterFaults,
+		checkFaults, memberFaults, loopFaults, aheadFaults, filterFaults, patchFaults,
 	} {
 		all = append(all, slices.Concat(list...)...)
 	}
@@ -97,7 +97,8 @@ var classFaults = [][]fault{
 		without("ExprStmt c.toggleRequests(builder, s, port, e)", "the table of a port is opened and closed"),
 	),
 	in("compile.class.toggleRequests",
-		without("AssignStmt e.toggled[port] = true", "a port that has requests, or has none any more, is compiled"),
+		without("AssignStmt e.toggled[port] = e.toggled[port] || toggles",
+			"a port that has requests, or has none any more, is compiled"),
 		without("AssignStmt e.heads[name] = nil", "a table without virtual hosts goes"),
 	),
 	in("compile.class.editTable",

@@ -100,6 +100,14 @@ var harmless = map[string]string{
 	"outlook scope.ViewKey SharingKey.was.Proxy.Subset": outbound,
 	"outlook scope.ViewKey SharingKey.was.RegistryOnly": outbound,
 
+	"outlook scope.ViewKey matches": "a step asks which patches are for its proxies (Scope.ProxyMatches)",
+	"equality ConfigPatch Index":    "only told: where the patch stands",
+	"equality PatchValue Type":      "the target tells",
+	"equality PatchValue Name":      "in the body",
+	"equality PatchValue Config":    "in the body",
+	"list patch.Patch Owner":        "only told: whose the patch is",
+	"list patch.Patch Apart":        "the value tells: it has no configuration then",
+
 	"outlook scope.ViewKey SharingKey.listeners": "the Sidecar in force follows from the rest of the key",
 
 	"alike scope.SharingKey proxy":                          "gateways share nothing",

@@ -65,6 +65,8 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 		"TestAListenerForCallsFollowsItsServices",
 		"TestWorkloadsWithOtherListenersForCallsShareNothing",
 		"TestOnePartOfAPolicyChanges",
+		"TestOnePartOfAPatchChanges",
+		"TestTheOrderOfPatchesChanges",
 		"TestAnAliasOfTheTrustDomainChanges",
 		"TestAPolicyBesideAnAuthorizerChangesNoListener",
 		"TestAGatewayAloneIsDeployedOtherwise",

@@ -41,6 +41,8 @@ func absences() []absence {
 		{networking + "SidecarPort", "target_port", deadInIstio},
 		{networking + "Server", "default_endpoint", deadInIstio},
 		{networking + "WorkloadEntry", "network", oneCluster},
+		{networking + "EnvoyFilter.ListenerMatch", "port_name", deadInIstio},
+		{networking + "EnvoyFilter.EnvoyConfigObjectMatch", "waypoint", noAmbient},
 
 		{mesh + "MeshConfig", "service_entry_visibility", notYet},
 		{mesh + "MeshConfig", "hbone_idle_timeout service_scope_configs", noAmbient},

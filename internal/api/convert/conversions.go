@@ -35,6 +35,7 @@ func conversions() map[kinds.Kind]conversion {
 		kinds.RequestAuthentication: typed((*reader).requestAuthentication),
 		kinds.Telemetry:             typed((*reader).telemetry),
 		kinds.ProxyConfig:           typed((*reader).proxyConfigObject),
+		kinds.EnvoyFilter:           typed((*reader).envoyFilter),
 		kinds.GatewayClass:          typed((*reader).gatewayClass),
 		kinds.KubernetesGateway:     typed((*reader).kubernetesGateway),
 		kinds.HTTPRoute:             typed((*reader).httpRouteObject),

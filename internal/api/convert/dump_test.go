@@ -1,10 +1,17 @@
 package convert
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
 	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
@@ -53,6 +60,8 @@ func dumpField(b *strings.Builder, indent, name string, v reflect.Value) {
 
 func plainText(v reflect.Value) (string, bool) {
 	switch x := v.Interface().(type) {
+	case model.PatchValue:
+		return x.Name + " " + patchText(x), true
 	case model.Labels:
 		return x.String(), true
 	case model.Locality:
@@ -101,6 +110,27 @@ func plainText(v reflect.Value) (string, bool) {
 		return x.String(), true
 	}
 	return "", false
+}
+
+// patchText is the value of a patch as JSON.
+func patchText(v model.PatchValue) string {
+	of, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(v.Type))
+	if err != nil {
+		return err.Error()
+	}
+	m := of.New().Interface()
+	if err := proto.Unmarshal([]byte(v.Body), m); err != nil {
+		return err.Error()
+	}
+	text, err := protojson.Marshal(m)
+	if err != nil {
+		return err.Error()
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, text); err != nil {
+		return err.Error()
+	}
+	return v.Type + " " + compact.String()
 }
 
 func dumpExports(e model.Exports) string {

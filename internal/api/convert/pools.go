@@ -25,6 +25,7 @@ type pools struct {
 	stated        *model.Pool[model.Stated]
 	authorization *model.Pool[model.AuthorizationRules]
 	tokens        *model.Pool[model.TokenRule]
+	patches       *model.Pool[model.ConfigPatch]
 }
 
 func newPools() *pools {
@@ -50,5 +51,6 @@ func newPools() *pools {
 		stated:        model.NewPool[model.Stated](),
 		authorization: model.NewPool[model.AuthorizationRules](),
 		tokens:        model.NewPool[model.TokenRule](),
+		patches:       model.NewPool[model.ConfigPatch](),
 	}
 }

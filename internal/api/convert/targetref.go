@@ -12,7 +12,12 @@ import (
 
 // targetable is the spec of a policy that says which workloads it is for.
 type targetable interface {
+	targets
 	GetSelector() *typev1beta1.WorkloadSelector
+}
+
+// targets are the references of a policy to what it is for.
+type targets interface {
 	GetTargetRef() *typev1beta1.PolicyTargetReference
 	GetTargetRefs() []*typev1beta1.PolicyTargetReference
 }
@@ -20,14 +25,28 @@ type targetable interface {
 // selection reads which workloads a policy is for. It returns false if that is none that Lateen
 // serves: a policy with targetRefs never becomes one for all workloads.
 func (r *reader) selection(p path, spec targetable) (model.Selection, bool) {
-	labels, usable := r.selector(p.dot("selector.matchLabels"), spec.GetSelector().GetMatchLabels())
+	return r.selectionBy(p, selectorField{
+		"selector", "matchLabels", spec.GetSelector().GetMatchLabels(), spec.GetSelector() != nil,
+	}, spec)
+}
+
+// selectorField is the selector of a policy: the names of its field and of that of its labels.
+type selectorField struct {
+	name, labels string
+	of           map[string]string
+	given        bool
+}
+
+// selectionBy is selection for a policy whose selector stands in a field of another name.
+func (r *reader) selectionBy(p path, selector selectorField, spec targets) (model.Selection, bool) {
+	labels, usable := r.selector(p.dot(selector.name).dot(selector.labels), selector.of)
 	out := model.Selection{Selector: labels}
 	if spec.GetTargetRef() == nil && len(spec.GetTargetRefs()) == 0 {
 		return out, usable
 	}
-	if spec.GetSelector() != nil {
+	if selector.given {
 		r.fail(
-			p.dot("selector"), nil,
+			p.dot(selector.name), nil,
 			"stands beside targetRefs; the policy is for the workloads of both, in its namespace",
 			"a selector or targetRefs",
 		)

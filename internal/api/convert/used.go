@@ -17,6 +17,9 @@ func usedFields(message protoreflect.FullName) (string, bool) {
 		if fields, known := policyFields(name); known {
 			return fields, true
 		}
+		if fields, known := patchFields(name); known {
+			return fields, true
+		}
 		return listenerFields(name)
 	}
 	if name, ok := strings.CutPrefix(string(message), "istio.security.v1beta1."); ok {
@@ -92,6 +95,39 @@ func routingFields(message string) (string, bool) {
 		return "sni_hosts destination_subnets port source_labels gateways source_namespace", true
 	case "L4MatchAttributes":
 		return "destination_subnets port source_subnet source_labels gateways source_namespace", true
+	}
+	return "", false
+}
+
+// patchFields has the messages under EnvoyFilter.
+func patchFields(message string) (string, bool) {
+	switch message {
+	case "EnvoyFilter":
+		return "workload_selector targetRefs config_patches priority", true
+	case "EnvoyFilter.EnvoyConfigObjectPatch":
+		return "apply_to match patch", true
+	case "EnvoyFilter.EnvoyConfigObjectMatch":
+		return "context proxy listener route_configuration cluster", true
+	case "EnvoyFilter.ProxyMatch":
+		return "proxy_version metadata", true
+	case "EnvoyFilter.ClusterMatch":
+		return "port_number service subset name", true
+	case "EnvoyFilter.RouteConfigurationMatch":
+		return "port_number port_name gateway vhost name", true
+	case "EnvoyFilter.RouteConfigurationMatch.VirtualHostMatch":
+		return "name domain_name route", true
+	case "EnvoyFilter.RouteConfigurationMatch.RouteMatch":
+		return "name action", true
+	case "EnvoyFilter.ListenerMatch":
+		return "port_number filter_chain listener_filter name", true
+	case "EnvoyFilter.ListenerMatch.FilterChainMatch":
+		return "name sni transport_protocol application_protocols filter destination_port", true
+	case "EnvoyFilter.ListenerMatch.FilterMatch":
+		return "name sub_filter", true
+	case "EnvoyFilter.ListenerMatch.SubFilterMatch":
+		return "name", true
+	case "EnvoyFilter.Patch":
+		return "operation value filter_class", true
 	}
 	return "", false
 }

@@ -1,6 +1,11 @@
 package envoyfilter
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+
+	"github.com/lateen-mesh/lateen/internal/api/model"
+)
 
 const connectionManager = "envoy.filters.network.http_connection_manager"
 
@@ -37,4 +42,22 @@ func renamed() map[string]string {
 		now["envoy.listener."+name] = "envoy.filters.listener." + name
 	}
 	return now
+}
+
+// isReserved reports whether a patch cannot add something of a name, because the control plane may
+// have made something of this name, and no proxy takes two.
+func isReserved(target model.PatchTarget, name string) bool {
+	switch target {
+	case model.PatchCluster:
+		return regexp.MustCompile(`^(in|out)bound\||^(BlackHole|Passthrough|InboundPassthrough)Cluster$|^AllowAny`).
+			MatchString(name)
+	case model.PatchListener:
+		return name == "" || regexp.MustCompile(`^virtual(In|Out)bound$|^inbound_|^[0-9a-fA-F.:]+_\d+$`).
+			MatchString(name)
+	case model.PatchVirtualHost:
+		return regexp.MustCompile(`:\d+$|^(allow_any|allow_any_dynamic_dns|block_all)$`).MatchString(name)
+	case model.PatchExtensionConfig:
+		return name == "" || strings.HasPrefix(name, "lateen.")
+	}
+	return false
 }

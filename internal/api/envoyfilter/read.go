@@ -28,6 +28,7 @@ func Read(spec *networking.EnvoyFilter) ([]*model.ConfigPatch, []source.Problem)
 		p := r.patch(in)
 		problems = append(problems, r.problems...)
 		if p != nil && !r.failed {
+			p.Index = i
 			patches = append(patches, p)
 		}
 	}
@@ -84,6 +85,10 @@ func (r *reader) patch(in *networking.EnvoyFilter_EnvoyConfigObjectPatch) *model
 	p.Proxy = r.proxy(in.GetMatch().GetProxy())
 	r.match(p, in.GetMatch())
 	p.Value = r.value(p, in.GetPatch().GetValue())
+	if p.Operation == model.PatchAdd && isReserved(target, p.Value.Name) {
+		r.fail(".patch.value.name", p.Value.Name, "is a name of what the control plane makes itself, or none",
+			"another name")
+	}
 	if p.Class != model.AnyClass && (p.Operation != model.PatchAdd || target != model.PatchHTTPFilter) {
 		r.warn(".patch.filterClass", in.GetPatch().GetFilterClass().String(),
 			"has no effect: it says where ADD puts a filter of requests", "operation ADD, and applyTo HTTP_FILTER")
@@ -160,6 +165,11 @@ func wantOperation(target model.PatchTarget) string {
 func (r *reader) proxy(in *networking.EnvoyFilter_ProxyMatch) model.ProxyMatch {
 	out := model.ProxyMatch{Version: in.GetProxyVersion(), Metadata: model.LabelsOf(in.GetMetadata())}
 	const at = ".match.proxy.proxyVersion"
+	for key, value := range in.GetMetadata() {
+		if strings.ContainsAny(key, "=\n") || strings.Contains(value, "\n") {
+			r.fail(".match.proxy.metadata", key, "is no entry that Lateen can compare", "a text of one line")
+		}
+	}
 	if len(out.Version) > maxVersionPattern {
 		r.fail(at, "", fmt.Sprintf("has %d characters, so that it matches no proxy", len(out.Version)),
 			fmt.Sprintf("at most %d", maxVersionPattern))
@@ -214,9 +224,6 @@ func (r *reader) listener(target model.PatchTarget, in *networking.EnvoyFilter_L
 				at+".filterChain.filter.subFilter.name", chain.GetFilter().GetSubFilter().GetName(),
 			),
 		},
-	}
-	if in.GetPortName() != "" {
-		r.warn(at+".portName", in.GetPortName(), "has no effect, as in istiod", "portNumber, or name")
 	}
 	switch filter := chain.GetFilter(); {
 	case filter == nil:

@@ -88,7 +88,14 @@ func (r *reader) value(p *model.ConfigPatch, in *structpb.Struct) model.PatchVal
 		r.fail(at, "", mistakeOf(err), "the fields of "+name)
 		return model.PatchValue{}
 	}
-	return model.PatchValue{Type: name, Body: string(body)}
+	out := model.PatchValue{Type: name, Body: string(body)}
+	if named, has := m.(interface{ GetName() string }); has {
+		out.Name = named.GetName()
+	}
+	if configured, has := m.(interface{ GetTypedConfig() *anypb.Any }); has {
+		out.Config = configured.GetTypedConfig().GetTypeUrl()
+	}
+	return out
 }
 
 // mistakeOf returns what an error of the decoder says, without where in the text it stands: the

@@ -17,6 +17,9 @@ const (
 	TemplatesAnnotation = "inject.istio.io/templates"
 	// ServiceTypeAnnotation says the type of the Service that is deployed for a Gateway.
 	ServiceTypeAnnotation = "networking.istio.io/service-type"
+	// ReferencedAnnotation lists hosts that an EnvoyFilter's patches call, as "host" or
+	// "namespace/host".
+	ReferencedAnnotation = "envoyfilter.istio.io/referenced-services"
 	// DryRunAnnotation turns an AuthorizationPolicy into one that decides nothing.
 	DryRunAnnotation = "istio.io/dry-run"
 	// AppAddressAnnotation and OutboundAddressAnnotation give a pod of a local mesh its own
@@ -37,6 +40,6 @@ func UsedAnnotations() []string {
 	return []string{
 		ExportAnnotation, DistributionAnnotation, TopologyAnnotation, HintsAnnotation,
 		AppAddressAnnotation, OutboundAddressAnnotation, ClassAnnotation, HealthAnnotation, TemplatesAnnotation,
-		DryRunAnnotation, ServiceTypeAnnotation, IdentitiesAnnotation, AccountsAnnotation,
+		DryRunAnnotation, ServiceTypeAnnotation, IdentitiesAnnotation, AccountsAnnotation, ReferencedAnnotation,
 	}
 }

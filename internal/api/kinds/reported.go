@@ -28,7 +28,6 @@ func WithStatusOf(k Kind) *Descriptor {
 // servers are asked.
 func reported() []Descriptor {
 	return []Descriptor{
-		istioReported("EnvoyFilter", "envoyfilters", NetworkingGroup, "v1alpha3"),
 		istioReported("TrafficExtension", "trafficextensions", ExtensionsGroup, "v1alpha1"),
 		istioReported("WasmPlugin", "wasmplugins", ExtensionsGroup, "v1alpha1"),
 

@@ -2,6 +2,7 @@ package kinds
 
 import (
 	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
+	networkingv1alpha3 "istio.io/client-go/pkg/apis/networking/v1alpha3"
 	networkingv1beta1 "istio.io/client-go/pkg/apis/networking/v1beta1"
 	securityv1 "istio.io/client-go/pkg/apis/security/v1"
 	telemetryv1 "istio.io/client-go/pkg/apis/telemetry/v1"
@@ -67,6 +68,7 @@ const (
 	RequestAuthentication Kind = "RequestAuthentication"
 	Telemetry             Kind = "Telemetry"
 	ProxyConfig           Kind = "ProxyConfig"
+	EnvoyFilter           Kind = "EnvoyFilter"
 
 	GatewayClass Kind = "GatewayClass"
 	// KubernetesGateway is the Gateway of the Gateway API. Its group is a part of the name, because
@@ -89,6 +91,7 @@ func table() []Descriptor {
 	discovery := API{Group: discoveryv1.GroupName, Versions: []string{"v1"}}
 	kubernetes := API{Group: networkingk8s.GroupName, Versions: []string{"v1"}}
 	networking := API{Group: NetworkingGroup, Versions: []string{"v1", "v1beta1", "v1alpha3"}, Custom: true}
+	patches := API{Group: NetworkingGroup, Versions: []string{"v1alpha3"}, Custom: true}
 	starts := API{Group: NetworkingGroup, Versions: []string{"v1beta1", "v1"}, Custom: true}
 	security := API{Group: SecurityGroup, Versions: []string{"v1", "v1beta1"}, Custom: true}
 	telemetry := API{Group: TelemetryGroup, Versions: []string{"v1", "v1alpha1"}, Custom: true}
@@ -208,6 +211,10 @@ func table() []Descriptor {
 		istio(Descriptor{
 			Kind: ProxyConfig, API: starts, Resource: "proxyconfigs", New: object[networkingv1beta1.ProxyConfig],
 		}),
+		istio(Descriptor{
+			Kind: EnvoyFilter, API: patches, Resource: "envoyfilters", New: object[networkingv1alpha3.EnvoyFilter],
+			Watch: Watch{Optional: true},
+		}),
 		gatewayAPI(Descriptor{
 			Kind: GatewayClass, API: gateways, Resource: "gatewayclasses", New: object[gatewayv1.GatewayClass],
 			ClusterScoped: true, Status: Attachments,
@@ -282,7 +289,6 @@ func unread() map[string]string {
 		"apps/v1":                     "ReplicaSet",
 		"batch/v1":                    "CronJob",
 		"networking.k8s.io/v1":        "NetworkPolicy",
-		NetworkingGroup + "/v1alpha3": "EnvoyFilter",
 		ExtensionsGroup + "/v1alpha1": "TrafficExtension WasmPlugin",
 		"install.istio.io/v1alpha1":   "IstioOperator",
 		GatewayAPIGroup + "/v1":       "UDPRoute",
@@ -321,4 +327,4 @@ func beside() map[string]string {
 }
 
 // unreadProtecting returns those of the unread kinds that are there to protect, or often do.
-func unreadProtecting() []Kind { return []Kind{"EnvoyFilter", "WasmPlugin"} }
+func unreadProtecting() []Kind { return []Kind{"WasmPlugin"} }

@@ -1,5 +1,10 @@
 package model
 
+import (
+	"cmp"
+	"slices"
+)
+
 // EnvoyFilter changes the configuration that the control plane makes for proxies
 // (networking.istio.io/v1alpha3).
 type EnvoyFilter struct {
@@ -8,10 +13,40 @@ type EnvoyFilter struct {
 	// Priority orders the EnvoyFilters of one namespace: smaller ones are applied first.
 	Priority int32
 	Patches  []*ConfigPatch // in the order of the object
+	// Calls are the hosts of the clusters that its values name, and those that it is annotated
+	// with, sorted, each once: gateways with the patches see them.
+	Calls []Host
+}
+
+// ProxyMatches returns by what its patches tell proxies apart, each once.
+func (f *EnvoyFilter) ProxyMatches() []ProxyMatch {
+	var found []ProxyMatch
+	for _, p := range f.Patches {
+		if p.Proxy != (ProxyMatch{}) && !slices.Contains(found, p.Proxy) {
+			found = append(found, p.Proxy)
+		}
+	}
+	return found
+}
+
+// CompareFilters is the order in which EnvoyFilters are applied to proxies that have both: by
+// priority, then those of the root namespace, then by age and name, as in Istio.
+func CompareFilters(a, b *EnvoyFilter, rootNamespace string) int {
+	ofRoot := func(f *EnvoyFilter) int {
+		if f.Namespace == rootNamespace {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(
+		cmp.Compare(a.Priority, b.Priority), cmp.Compare(ofRoot(a), ofRoot(b)), cmp.Compare(a.Created, b.Created),
+		cmp.Compare(a.Name+"."+a.Namespace, b.Name+"."+b.Namespace),
+	)
 }
 
 // ConfigPatch is one change. It is immutable.
 type ConfigPatch struct {
+	Index     int // in configPatches
 	Target    PatchTarget
 	Operation PatchOperation
 	Context   PatchContext
@@ -186,4 +221,10 @@ type ClusterMatch struct {
 type PatchValue struct {
 	Type string // the full name of the message; empty for none
 	Body string
+	// Name is that of the message, and Config the type of what is packed in it: of a filter, its
+	// configuration. They are empty for none.
+	Name, Config string
 }
+
+// AddsFilter reports whether a patch of filters brings one.
+func (p *ConfigPatch) AddsFilter() bool { return p.Operation != PatchRemove && !p.Operation.Merges() }

@@ -232,7 +232,7 @@ func absent() []Variable {
 			"PILOT_NODE_UNTAINT_CONTROLLERS_TAINT_NAME=cni.istio.io/not-ready",
 		}},
 		{"there is one mesh configuration", []string{"SHARED_MESH_CONFIG="}},
-		{"EnvoyFilters are not served", []string{"PILOT_ENVOY_FILTER_STATS=false"}},
+		{"patches that are left out are counted by lateen_drops_total", []string{"PILOT_ENVOY_FILTER_STATS=false"}},
 		{"it tunes istiod's own process", []string{
 			"UNSAFE_PILOT_ENABLE_RUNTIME_ASSERTIONS=false", "MUTEX_PROFILE_FRACTION=1000",
 			"PILOT_STATUS_MAX_WORKERS=100", "ISTIO_ENABLE_CONTROLLER_QUEUE_METRICS=false",

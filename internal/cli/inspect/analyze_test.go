@@ -65,11 +65,11 @@ spec:
   hosts: [a]
   http: [{route: [{destination: {host: nobody}}]}]
 `
-	theirFilter = `
-apiVersion: networking.istio.io/v1alpha3
-kind: EnvoyFilter
+	theirPlugin = `
+apiVersion: extensions.istio.io/v1alpha1
+kind: WasmPlugin
 metadata: {name: f, namespace: default}
-spec: {configPatches: []}
+spec: {url: "oci://a.test/f"}
 `
 	twoLabels = `
 apiVersion: v1
@@ -142,7 +142,7 @@ func TestAnalyze(t *testing.T) {
 		{"weights", []string{aService, ninety}, exitWarnings, `spec.http[0].route = "90"`},
 		{"differs", []string{aService, wildcard}, exitWarnings, "istiod gives names below"},
 		{"labels", []string{twoLabels}, exitErrors, "does not count beside istio-injection"},
-		{"unread", []string{theirFilter}, exitErrors, "EnvoyFilter default/f"},
+		{"unread", []string{theirPlugin}, exitErrors, "WasmPlugin default/f"},
 		{
 			"unserved", []string{aGateway, aDeployment}, exitWarnings,
 			`Gateway default/gw: spec.selector = "app=other": selects none of the workloads`,

@@ -20,8 +20,8 @@ spec: {hosts: [reviews], http: [{route: [{destination: {host: reviews}}]}]}
 apiVersion: v1
 kind: List
 items:
-- apiVersion: networking.istio.io/v1alpha3
-  kind: EnvoyFilter
+- apiVersion: extensions.istio.io/v1alpha1
+  kind: WasmPlugin
   metadata: {name: lua, namespace: shop}
   spec: {}
 - apiVersion: networking.istio.io/v1
@@ -71,7 +71,7 @@ func TestPrecheckOfFiles(t *testing.T) {
 	for _, want := range []string{
 		`VirtualService default/fine +go`,
 		`VirtualService shop/shadowed +warned +spec.http\[1\]`,
-		`EnvoyFilter shop/lua +no go`,
+		`WasmPlugin shop/lua +no go`,
 		`Deployment shop/bypassed +no go`,
 		`file .*chart.yml +differs +left out from here on, as it is no YAML`,
 		`3 of 5 objects: go`,

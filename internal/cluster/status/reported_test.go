@@ -24,11 +24,11 @@ func notUsed(kind kinds.Kind, apiVersion string) source.Problem {
 // Objects of Istio's kinds that are not read have the condition. It names what is not in force, and
 // goes on without rights to list some of them.
 func TestObjectsThatAreNotInForceHaveTheCondition(t *testing.T) {
-	const path = "/apis/networking.istio.io/v1alpha3/namespaces/default/envoyfilters/a"
+	const path = "/apis/extensions.istio.io/v1alpha1/namespaces/default/wasmplugins/a"
 	patches := make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case r.URL.Path == "/apis/extensions.istio.io/v1alpha1/wasmplugins":
+		case r.URL.Path == "/apis/extensions.istio.io/v1alpha1/trafficextensions":
 			refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden)
 		case r.Method == http.MethodGet && r.URL.Path == path:
 			_ = json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]any{"generation": 3}})
@@ -51,7 +51,7 @@ func TestObjectsThatAreNotInForceHaveTheCondition(t *testing.T) {
 	h.board.Applied(nil)
 	resign := h.lead()
 	h.board.Problems([]source.Problem{
-		notUsed("EnvoyFilter", "networking.istio.io/v1alpha3"),
+		notUsed("WasmPlugin", "extensions.istio.io/v1alpha1"),
 		notUsed("Gateway.gateway.networking.k8s.io", "gateway.networking.k8s.io/v1"), // another controller's
 	}, nil)
 	h.board.Applied(nil)

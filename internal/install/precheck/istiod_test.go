@@ -64,7 +64,7 @@ func TestFiltersOfIstiodsInstallationAreNoReasonAgainst(t *testing.T) {
 		o.SetNamespace(c.namespace)
 		o.SetName(c.name)
 		v := checker.Check(o)
-		require.Equal(t, c.want, v.Go(), "%+v", c)
+		require.True(t, v.Go(), "%+v", c)
 		require.Equal(t, c.want, len(v.Differences) == 1)
 	}
 }

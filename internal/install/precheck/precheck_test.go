@@ -24,8 +24,8 @@ kind: VirtualService
 metadata: {name: broken, namespace: shop}
 spec: {hosts: [reviews], http: [{match: [{uri: {regex: "a["}}], route: [{destination: {host: reviews}}]}]}
 ---
-apiVersion: networking.istio.io/v1alpha3
-kind: EnvoyFilter
+apiVersion: extensions.istio.io/v1alpha1
+kind: WasmPlugin
 metadata: {name: lua, namespace: shop}
 spec: {}
 ---
@@ -73,7 +73,7 @@ func TestVerdicts(t *testing.T) {
 		"VirtualService shop/fine: go",
 		"VirtualService shop/broken: spec.http[0].match[0].uri.regex = \"a[\": error parsing regexp: missing closing " +
 			"]: `[`; want a regular expression in RE2 syntax",
-		`EnvoyFilter shop/lua:  = "": EnvoyFilter of networking.istio.io/v1alpha3 is not used by Lateen (yet): it is ` +
+		`WasmPlugin shop/lua:  = "": WasmPlugin of extensions.istio.io/v1alpha1 is not used by Lateen (yet): it is ` +
 			`not enforced`,
 		`Namespace twice: metadata.labels[istio.io/rev] = "canary": does not count beside istio-injection=enabled; ` +
 			`want one of the two labels`,

@@ -88,6 +88,7 @@ type Proxy struct {
 	Settings  Settings
 	Type      ProxyType
 	Place     *Place // nil when it is not known; it is no part of the class
+	Stating   Stating
 }
 
 // Place is where a proxy runs. It decides on the order of some clusters' endpoints alone.
@@ -143,6 +144,8 @@ type Class struct {
 	// Binds are the ports of a gateway's workload that are not those of its services, by number of
 	// the latter.
 	Binds *model.List[Bind]
+	// ProxyMatches are those of all patches in the snapshot that match the proxies.
+	ProxyMatches *model.List[model.ProxyMatch]
 }
 
 // Classifier makes classes; it interns their lists, so that equal classes are equal values. It is
@@ -154,6 +157,7 @@ type Classifier struct {
 	services  *model.Interner[PortService]
 	pools     *model.Interner[PortPool]
 	binds     *model.Interner[Bind]
+	matches   *model.Interner[model.ProxyMatch]
 	// canonical makes equal pools one pointer.
 	canonical *model.Pool[model.ConnectionPool]
 }
@@ -168,14 +172,17 @@ func NewClassifier() *Classifier {
 		pools:     model.NewInterner[PortPool](),
 		canonical: model.NewPool[model.ConnectionPool](),
 		binds:     model.NewInterner[Bind](),
+		matches:   model.NewInterner[model.ProxyMatch](),
 	}
 }
 
 // Classify finds the class of a proxy in a state.
 func (c *Classifier) Classify(snap *state.Snapshot, p Proxy) Class {
-	class := Class{Type: p.Type, Namespace: p.Namespace, Settings: p.Settings, Selectors: c.selectors.List(
-		matching(snap, p.Labels),
-	)}
+	class := Class{
+		Type: p.Type, Namespace: p.Namespace, Settings: p.Settings,
+		Selectors:    c.selectors.List(matching(snap, p.Labels)),
+		ProxyMatches: c.proxyMatches(snap, p.Stating),
+	}
 	if p.Type == Router {
 		class.Binds = c.binds.List(binds(snap, p))
 		return class
@@ -209,7 +216,8 @@ func (c *Class) Selected(selector model.Labels) bool {
 // Moves is how a delta may change the classes of proxies. It is computed once for each delta.
 type Moves struct {
 	delta     *state.Delta
-	selectors []model.Labels // that appeared, changed or went away
+	selectors []model.Labels     // that appeared, changed or went away
+	matches   []model.ProxyMatch // of patches, that appeared or went away
 	// pooled are the services to which changed rules that limit connections may apply, by
 	// namespace.
 	pooled map[string][]*model.Service
@@ -222,6 +230,7 @@ type Moves struct {
 func MovesOf(d *state.Delta) Moves {
 	m := Moves{delta: d, selectors: d.ChangedSelectors()}
 	m.addPools()
+	m.addProxyMatches()
 	for _, p := range d.GatewayAPIStatuses {
 		if p.Old.DeploymentName() != p.New.DeploymentName() {
 			m.deployed = append(m.deployed, model.ObjectName{Namespace: p.Either().Namespace, Name: p.Either().Name})
@@ -239,8 +248,9 @@ func (m Moves) Deployed() []string {
 	return model.SortedDistinct(namespaces)
 }
 
-// HasSelectors reports whether workload selectors changed. These may match any workload.
-func (m Moves) HasSelectors() bool { return len(m.selectors) > 0 }
+// MayMoveAny reports whether what changed may match any workload: selectors, and by what patches
+// tell proxies apart.
+func (m Moves) MayMoveAny() bool { return len(m.selectors)+len(m.matches) > 0 }
 
 // mayServe reports whether a service of a proxy's namespace may lead to its workload (targets).
 func (m Moves) mayServe(svc *model.Service, p Proxy) bool {
@@ -296,6 +306,9 @@ func (m Moves) Affects(p Proxy) bool {
 		if l.Selects(p.Labels) {
 			return true
 		}
+	}
+	if slices.ContainsFunc(m.matches, func(one model.ProxyMatch) bool { return matchesProxy(one, p.Stating) }) {
+		return true
 	}
 	return m.redeploys(p)
 }

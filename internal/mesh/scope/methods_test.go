@@ -212,7 +212,9 @@ var methods = map[string]method{
 	"RequestAuthentications": {recorded, func(s *scope.Scope, _ *arguments) any {
 		return s.RequestAuthentications()
 	}},
-	"Telemetries": {recorded, func(s *scope.Scope, _ *arguments) any { return s.Telemetries() }},
+	"Telemetries":  {recorded, func(s *scope.Scope, _ *arguments) any { return s.Telemetries() }},
+	"EnvoyFilters": {recorded, func(s *scope.Scope, _ *arguments) any { return s.EnvoyFilters() }},
+	"ProxyMatches": {recorded, func(s *scope.Scope, _ *arguments) any { return s.ProxyMatches() }},
 	"Presents": {recorded, func(s *scope.Scope, _ *arguments) any {
 		name, holds := s.Presents()
 		return both(name, holds)
@@ -426,6 +428,10 @@ func seldom() objects {
 	o.add(meta(kinds.Telemetry), &model.Telemetry{
 		Meta: meta(kinds.Telemetry), Selection: model.Selection{Selector: appA},
 	})
+	o.add(meta(kinds.EnvoyFilter), &model.EnvoyFilter{
+		Meta: meta(kinds.EnvoyFilter), Selection: model.Selection{Selector: appA},
+		Patches: []*model.ConfigPatch{{Proxy: model.ProxyMatch{Version: `^1\.30`}}},
+	})
 	o.add(meta(kinds.Sidecar), &model.Sidecar{
 		Meta: meta(kinds.Sidecar), Selector: appB, Outbound: &model.OutboundPolicy{RegistryOnly: true},
 		Egress: []model.EgressListener{
@@ -510,7 +516,7 @@ func proxies() []scope.Proxy {
 			} {
 				p := scope.Proxy{Namespace: namespace, Name: "a", Labels: model.LabelsOf(labels), Settings: settings}
 				list = append(list, p)
-				p.Type = scope.Router
+				p.Type, p.Stating.Version = scope.Router, "1.30.1"
 				list = append(list, p)
 			}
 		}

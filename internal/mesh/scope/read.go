@@ -36,6 +36,8 @@ const (
 	whichAuthorizationPolicies
 	whichRequestAuthentications
 	whichTelemetries
+	whichEnvoyFilters
+	whichProxyMatches
 )
 
 // answer compares with ==, so that an object is compared as what it is: a pointer.
@@ -138,6 +140,10 @@ func (s *Scope) answers(q *question) answer {
 		return answer{is: chained(s.RequestAuthentications())}
 	case whichTelemetries:
 		return answer{is: chained(s.Telemetries())}
+	case whichEnvoyFilters:
+		return answer{is: chained(s.EnvoyFilters())}
+	case whichProxyMatches:
+		return answer{is: s.ProxyMatches()}
 	}
 	return answer{}
 }

@@ -108,7 +108,7 @@ func (s *Scope) sees(svc *model.Service) bool {
 		return false
 	}
 	if s.routesOnly() {
-		return s.routed(svc.Host) || s.isProvider(svc.Host)
+		return s.routed(svc.Host) || s.isProvider(svc.Host) || s.isCalledByFilter(svc.Host)
 	}
 	return s.egress(svc.Namespace, svc.Host) || s.routed(svc.Host)
 }
@@ -282,6 +282,11 @@ func (s *Scope) Hosts() iter.Seq[model.Host] {
 		}
 		for h := range s.snapshot.Mesh.ProviderHosts() {
 			if s.routesOnly() && !once(h) {
+				return
+			}
+		}
+		for _, f := range s.filtersThatCall() {
+			if slices.ContainsFunc(f.Calls, func(h model.Host) bool { return !once(h) }) {
 				return
 			}
 		}

@@ -28,6 +28,7 @@ type ViewKey struct {
 	SharingKey
 	namespace string
 	selectors *model.List[model.Labels]
+	matches   *model.List[model.ProxyMatch]
 }
 
 // ViewKeyOf returns the ViewKey of a class from its scopes before and after the step.
@@ -36,7 +37,7 @@ func ViewKeyOf(from, to *Scope) ViewKey {
 		SharingKey: SharingKey{
 			to.class.Type, to.class.Settings, to.class.Stated, from.Outbound(), to.Outbound(), limitsPorts(to.sidecar),
 		},
-		namespace: to.class.Namespace, selectors: to.class.Selectors,
+		namespace: to.class.Namespace, selectors: to.class.Selectors, matches: to.class.ProxyMatches,
 	}
 }
 

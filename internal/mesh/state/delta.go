@@ -33,6 +33,7 @@ type Delta struct {
 	PeerAuthentications    []Pair[model.PeerAuthentication]
 	RequestAuthentications []Pair[model.RequestAuthentication]
 	Telemetries            []Pair[model.Telemetry]
+	EnvoyFilters           []Pair[model.EnvoyFilter]
 	ProxyConfigs           []Pair[model.ProxyConfig]
 	KeySets                []Pair[model.KeySet]
 	Credentials            []Pair[model.Credential]

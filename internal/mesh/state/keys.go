@@ -68,6 +68,10 @@ func telemetrySelection(t *model.Telemetry) (*model.Selection, *model.Meta) {
 	return &t.Selection, &t.Meta
 }
 
+func envoyFilterSelection(f *model.EnvoyFilter) (*model.Selection, *model.Meta) {
+	return &f.Selection, &f.Meta
+}
+
 func peerAuthenticationKey(p *model.PeerAuthentication) []byte {
 	return ordered(join(p.Namespace), &p.Meta, "")
 }

@@ -379,6 +379,11 @@ func (d naiveSnapshot) selectors() []model.Labels {
 			add(l)
 		}
 	}
+	for _, f := range of(d, all[model.EnvoyFilter]) {
+		for _, l := range f.Selectors() {
+			add(l)
+		}
+	}
 	return slices.Collect(maps.Keys(found))
 }
 

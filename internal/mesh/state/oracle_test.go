@@ -231,7 +231,16 @@ func requireSelections(t *rapid.T, d naiveSnapshot, s *Snapshot, n string) {
 		requireList(t, "Telemetries for "+l.String(), of(d, func(o *model.Telemetry) bool {
 			return o.Namespace == n && has(&o.Selection)
 		}), s.TelemetriesFor(n, l))
+		requireList(t, "EnvoyFilters for "+l.String(), of(d, func(o *model.EnvoyFilter) bool {
+			return o.Namespace == n && has(&o.Selection)
+		}), s.EnvoyFiltersFor(n, l))
 	}
+	requireList(t, "EnvoyFilters by proxy", of(d, func(f *model.EnvoyFilter) bool {
+		return slices.ContainsFunc(f.Patches, func(p *model.ConfigPatch) bool {
+			return p.Proxy != (model.ProxyMatch{})
+		})
+	}), s.EnvoyFiltersByProxy())
+	require.Equal(t, len(of(d, all[model.EnvoyFilter])) > 0, s.HasEnvoyFilters())
 	for _, w := range of(d, all[model.Workload]) {
 		want, root := MTLS{}, d.mesh().RootNamespace
 		first := func(in string, own bool) *model.PeerAuthentication {
@@ -337,6 +346,9 @@ func requireHost(t *rapid.T, d naiveSnapshot, s *Snapshot, h model.Host) {
 	requireList(t, "routes to", of(
 		d, func(v *model.VirtualService) bool { return slices.Contains(naiveDestinations(v), h) },
 	), s.VirtualServicesTo(h))
+	requireList(t, "EnvoyFilters that call", of(d, func(f *model.EnvoyFilter) bool {
+		return slices.Contains(f.Calls, h)
+	}), s.EnvoyFiltersCalling(h))
 	requireList(t, "rules", of(d, func(r *model.DestinationRule) bool { return r.Host == h }), s.DestinationRulesOf(h))
 	require.Equal(t, len(claims)+len(routes) > 0, s.HasHost(h), h)
 	if h.IsWildcard() {
@@ -409,6 +421,7 @@ func requireDelta(t *rapid.T, before, now naiveSnapshot, d *Delta) {
 	requirePairs(t, before, now, d.PeerAuthentications)
 	requirePairs(t, before, now, d.RequestAuthentications)
 	requirePairs(t, before, now, d.Telemetries)
+	requirePairs(t, before, now, d.EnvoyFilters)
 	requirePairs(t, before, now, d.ProxyConfigs)
 	requirePairs(t, before, now, d.KeySets)
 	requirePairs(t, before, now, d.Credentials)

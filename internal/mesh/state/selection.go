@@ -27,6 +27,25 @@ func (s *Snapshot) TelemetriesFor(namespace string, selector model.Labels) iter.
 	return selectingBy(s.telemetries.by[telemetriesBySelector], namespace, selector)
 }
 
+// EnvoyFiltersFor yields the EnvoyFilters of a namespace with a selector, which may be empty.
+func (s *Snapshot) EnvoyFiltersFor(namespace string, selector model.Labels) iter.Seq[*model.EnvoyFilter] {
+	return selectingBy(s.envoyFilters.by[envoyFiltersBySelector], namespace, selector)
+}
+
+// EnvoyFiltersByProxy yields the EnvoyFilters of all namespaces with a patch that is for some
+// proxies alone.
+func (s *Snapshot) EnvoyFiltersByProxy() iter.Seq[*model.EnvoyFilter] {
+	return s.envoyFilters.by[envoyFiltersByProxy].under(nil)
+}
+
+// EnvoyFiltersCalling yields the EnvoyFilters of all namespaces that name a host.
+func (s *Snapshot) EnvoyFiltersCalling(host model.Host) iter.Seq[*model.EnvoyFilter] {
+	return s.envoyFilters.by[envoyFiltersByCall].under(join(string(host)))
+}
+
+// HasEnvoyFilters reports whether there are any.
+func (s *Snapshot) HasEnvoyFilters() bool { return s.envoyFilters.by[envoyFiltersBySelector].len() > 0 }
+
 // selectingBy yields what is under a namespace and a selector. Without any objects it makes no key
 // to look one up by, because each class asks.
 func selectingBy[T any](ix index[*T], namespace string, selector model.Labels) iter.Seq[*T] {

@@ -29,6 +29,7 @@ type Snapshot struct {
 	peerAuthentications    table[model.PeerAuthentication]
 	requestAuthentications table[model.RequestAuthentication]
 	telemetries            table[model.Telemetry]
+	envoyFilters           table[model.EnvoyFilter]
 	proxyConfigs           table[model.ProxyConfig]
 	keySets                table[model.KeySet]
 	nodes                  table[model.Node]
@@ -394,8 +395,8 @@ func (s *Snapshot) Endpoints(svc *model.Service) *EndpointSet {
 
 // SelectorsOf yields the workload selectors that match labels, of Gateways, VirtualServices
 // (sourceLabels), DestinationRules, Sidecars, AuthorizationPolicies, PeerAuthentications,
-// RequestAuthentications and Telemetries. It may yield one several times in a row. A class of
-// proxies keeps nothing of its labels but which of these match.
+// RequestAuthentications, Telemetries and EnvoyFilters. It may yield one several times in a row. A
+// class of proxies keeps nothing of its labels but which of these match.
 func (s *Snapshot) SelectorsOf(labels model.Labels) iter.Seq[model.Labels] {
 	return func(yield func(model.Labels) bool) {
 		key := make([]byte, 0, 128)

@@ -69,6 +69,12 @@ const (
 )
 
 const (
+	envoyFiltersBySelector column[model.EnvoyFilter] = iota // namespace, selector, order
+	envoyFiltersByProxy                                     // order; those that match proxies
+	envoyFiltersByCall                                      // host, order
+)
+
+const (
 	sidecarsByNamespace     column[model.Sidecar]     = 0 // namespace, order
 	keySetsByURI            column[model.KeySet]      = 0 // URI
 	credentialsByName       column[model.Credential]  = 0 // namespace, name
@@ -302,6 +308,22 @@ var tables = []anyTable{
 			telemetriesBySelector: perSelector(telemetrySelection),
 		},
 		selectors: selectsAny(telemetrySelection),
+	}),
+	declare(schema[model.EnvoyFilter]{
+		table:   func(s *Snapshot) *table[model.EnvoyFilter] { return &s.envoyFilters },
+		changes: func(d *Delta) *[]Pair[model.EnvoyFilter] { return &d.EnvoyFilters },
+		indexes: []keysOf[model.EnvoyFilter]{
+			envoyFiltersBySelector: perSelector(envoyFilterSelection),
+			envoyFiltersByProxy: filtered(
+				func(f *model.EnvoyFilter) bool { return len(f.ProxyMatches()) > 0 },
+				func(f *model.EnvoyFilter) []byte { return ordered(nil, &f.Meta, "") },
+			),
+			envoyFiltersByCall: perName(
+				func(f *model.EnvoyFilter) *model.Meta { return &f.Meta },
+				func(f *model.EnvoyFilter) []model.Host { return f.Calls },
+			),
+		},
+		selectors: selectsAny(envoyFilterSelection),
 	}),
 	declare(schema[model.ProxyConfig]{ // without selectors: no class depends on it
 		table:   func(s *Snapshot) *table[model.ProxyConfig] { return &s.proxyConfigs },

@@ -99,7 +99,10 @@ func follow(t *testing.T, o kube.Options) *follower {
 		slog.New(slog.DiscardHandler), nil,
 	), placed: map[*compile.Member]compile.Placement{}}
 	compiler := compile.NewCompiler(
-		compile.Refusals{Endpoint: func(model.Endpoint, error) {}, Resource: func(string, error) {}},
+		compile.Refusals{
+			Endpoint: func(model.Endpoint, error) {}, Resource: func(string, error) {},
+			Patch: func(compile.RefusedPatch) {},
+		},
 	)
 	for i, p := range []scope.Proxy{
 		{Namespace: o.RootNamespace, Name: "client", Settings: scope.Settings{Intercepted: true}},

@@ -62,11 +62,16 @@ func TestObjectsThatAreNotInForceAreReported(t *testing.T) {
 		_, err := client.Resource(r).Namespace(o.GetNamespace()).Create(t.Context(), o, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
-	filters := resourceIn("networking.istio.io", "v1alpha3", "envoyfilters")
-	create(filters, object("networking.istio.io/v1alpha3", "EnvoyFilter", ns, "tokens"))
-	other := object("networking.istio.io/v1alpha3", "EnvoyFilter", ns, "of-another")
+	plugins := resourceIn("extensions.istio.io", "v1alpha1", "wasmplugins")
+	plugin := func(name string) *unstructured.Unstructured {
+		o := object("extensions.istio.io/v1alpha1", "WasmPlugin", ns, name)
+		require.NoError(t, unstructured.SetNestedField(o.Object, "file:///none", "spec", "url"))
+		return o
+	}
+	create(plugins, plugin("tokens"))
+	other := plugin("of-another")
 	other.SetLabels(map[string]string{"istio.io/rev": "another"})
-	create(filters, other)
+	create(plugins, other)
 	lua := object("extensions.istio.io/v1alpha1", "TrafficExtension", ns, "t")
 	require.NoError(t, unstructured.SetNestedField(lua.Object, "--", "spec", "lua", "inlineCode"))
 	create(resourceIn("extensions.istio.io", "v1alpha1", "trafficextensions"), lua)
@@ -76,15 +81,15 @@ func TestObjectsThatAreNotInForceAreReported(t *testing.T) {
 	report := func(kind, name string) func() string {
 		return func() string { return s.problem(kind + " " + ns + "/" + name) }
 	}
-	tokens, extension := report("EnvoyFilter", "tokens"), report("TrafficExtension", "t")
+	tokens, extension := report("WasmPlugin", "tokens"), report("TrafficExtension", "t")
 	eventually(t, func() bool { return tokens() != "" && extension() != "" })
-	require.Equal(t, "error: EnvoyFilter "+ns+"/tokens: EnvoyFilter of networking.istio.io/v1alpha3 "+
+	require.Equal(t, "error: WasmPlugin "+ns+"/tokens: WasmPlugin of extensions.istio.io/v1alpha1 "+
 		"is not used by Lateen (yet): it is not enforced", tokens())
 	require.Equal(t, "warning: TrafficExtension "+ns+"/t: "+
 		"TrafficExtension of extensions.istio.io/v1alpha1 is not used by Lateen (yet)", extension())
-	require.Empty(t, report("EnvoyFilter", "of-another")())
+	require.Empty(t, report("WasmPlugin", "of-another")())
 	for key := range s.everything() {
-		require.NotContains(t, []string{"EnvoyFilter", "TrafficExtension"}, string(key.Kind))
+		require.NotContains(t, []string{"WasmPlugin", "TrafficExtension"}, string(key.Kind))
 	}
 
 	definitions := client.Resource(resourceIn("apiextensions.k8s.io", "v1", "customresourcedefinitions"))
@@ -101,7 +106,7 @@ func TestObjectsThatAreNotInForceAreReported(t *testing.T) {
 	})
 	eventually(t, func() bool { return report("UDPRoute", "r")() != "" }) // though it is served as v1alpha2 alone
 
-	err = client.Resource(filters).Namespace(ns).Delete(t.Context(), "tokens", metav1.DeleteOptions{})
+	err = client.Resource(plugins).Namespace(ns).Delete(t.Context(), "tokens", metav1.DeleteOptions{})
 	require.NoError(t, err)
 	eventually(t, func() bool { return tokens() == "" })
 	require.NotEmpty(t, extension())

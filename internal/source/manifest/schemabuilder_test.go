@@ -36,7 +36,8 @@ func TestPlacesWithoutSchema(t *testing.T) {
 		visit(kind, kindCatalog().find(kindCatalog().versions[kind][0], kind).resource.schema)
 	}
 	require.Equal(t, []string{
-		"AuthorizationPolicy.metadata.managedFields[].fieldsV1", "GatewayClass.status.supportedFeatures[]",
+		"AuthorizationPolicy.metadata.managedFields[].fieldsV1", "EnvoyFilter.spec.configPatches[].patch.value",
+		"GatewayClass.status.supportedFeatures[]",
 	}, bare)
 }
 

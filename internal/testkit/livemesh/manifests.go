@@ -181,18 +181,14 @@ spec:
 `, strings.Join(containerPorts, ", "))
 }
 
-// Object is the manifest of an object of a kind that is read, or of an EnvoyFilter:
-// "Kind namespace/name" or "Kind name".
+// Object is the manifest of an object of a kind that is read: "Kind namespace/name" or "Kind name".
 func Object(key, spec string) string {
 	kind, name, _ := strings.Cut(key, " ")
 	namespace, short, qualified := strings.Cut(name, "/")
 	if !qualified {
 		namespace, short = "default", name
 	}
-	version := kinds.NetworkingGroup + "/v1alpha3" // of EnvoyFilter
-	if d := kinds.Of(kinds.Kind(kind)); d.Resource != "" {
-		version = d.APIVersions()[0]
-	}
+	version := kinds.Of(kinds.Kind(kind)).APIVersions()[0]
 	return fmt.Sprintf("\n---\napiVersion: %s\nkind: %s\nmetadata: {name: %s, namespace: %s}\nspec:\n%s\n", version,
 		kinds.Kind(kind).Name(), short, namespace, indent(spec))
 }

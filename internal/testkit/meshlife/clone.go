@@ -42,6 +42,8 @@ var whole = map[reflect.Type]bool{
 	reflect.TypeFor[model.Labels]():    true,
 	reflect.TypeFor[model.Sensitive](): true,
 	reflect.TypeFor[model.Exports]():   true,
+
+	reflect.TypeFor[model.ConfigPatch](): true,
 }
 
 // tweak puts one part of other into v: mostly the smallest that differs, else a field with all

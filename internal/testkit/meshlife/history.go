@@ -78,8 +78,8 @@ var howMany = map[kinds.Kind][]int{
 	kinds.ConfigMap:           {0, 1},
 	kinds.AuthorizationPolicy: {0, 0, 1}, kinds.PeerAuthentication: {0, 2, 5},
 	kinds.RequestAuthentication: {0, 1, 2}, KeySets: {0, 1, 1}, kinds.Telemetry: {0, 1, 3},
-	kinds.ProxyConfig: {0, 1, 2},
-	kinds.Secret:      {0, 3, 6}, kinds.Ingress: {0, 1, 2}, kinds.WorkloadEntry: {0, 2, 4},
+	kinds.ProxyConfig: {0, 1, 2}, kinds.EnvoyFilter: {0, 0, 2},
+	kinds.Secret: {0, 3, 6}, kinds.Ingress: {0, 1, 2}, kinds.WorkloadEntry: {0, 2, 4},
 }
 
 // Begin draws the objects that a mesh begins with.
@@ -316,6 +316,8 @@ func MetaOf(o model.Object) *model.Meta {
 	case *model.Telemetry:
 		return &o.Meta
 	case *model.ProxyConfig:
+		return &o.Meta
+	case *model.EnvoyFilter:
 		return &o.Meta
 	case *model.KeySet:
 		return &o.Meta

@@ -16,7 +16,8 @@ var Kinds = []kinds.Kind{
 	kinds.Service, kinds.ServiceEntry, kinds.VirtualService, kinds.DestinationRule, kinds.Sidecar, kinds.Gateway,
 	kinds.Pod,
 	kinds.EndpointSlice, kinds.Namespace, kinds.Node, kinds.ConfigMap, kinds.AuthorizationPolicy,
-	kinds.PeerAuthentication, kinds.RequestAuthentication, kinds.Telemetry, kinds.ProxyConfig, KeySets,
+	kinds.PeerAuthentication, kinds.RequestAuthentication, kinds.Telemetry, kinds.ProxyConfig, kinds.EnvoyFilter,
+	KeySets,
 	kinds.Secret, kinds.Ingress, kinds.WorkloadEntry,
 }
 
@@ -90,6 +91,8 @@ func drawObjects(t *rapid.T, k source.Key) []model.Object {
 		return []model.Object{drawTelemetry(t, m)}
 	case kinds.ProxyConfig:
 		return []model.Object{drawProxyConfig(t, m)}
+	case kinds.EnvoyFilter:
+		return []model.Object{drawEnvoyFilter(t, m)}
 	case KeySets:
 		return drawKeySets(t, m)
 	case kinds.Secret:

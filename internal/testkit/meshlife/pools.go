@@ -19,6 +19,7 @@ type pools struct {
 	serverTLS   *model.Pool[model.ServerTLS]
 	localities  *model.Pool[model.LocalityLB]
 	tokens      *model.Pool[model.TokenRule]
+	patches     *model.Pool[model.ConfigPatch]
 }
 
 func newPools() *pools {
@@ -34,7 +35,7 @@ func newPools() *pools {
 		clusters:  model.NewPool[model.ClusterDefaults](),
 		settings:  model.NewPool[model.ConnectionSettings](),
 		serverTLS: model.NewPool[model.ServerTLS](), localities: model.NewPool[model.LocalityLB](),
-		tokens: model.NewPool[model.TokenRule](),
+		tokens: model.NewPool[model.TokenRule](), patches: model.NewPool[model.ConfigPatch](),
 	}
 }
 
@@ -74,6 +75,8 @@ func (p *pools) converted(o model.Object) model.Object {
 		each(o.TCP, p.tcpRoutes.Canonical)
 	case *model.RequestAuthentication:
 		each(o.Rules, p.tokens.Canonical)
+	case *model.EnvoyFilter:
+		each(o.Patches, p.patches.Canonical)
 	case *model.MeshConfig:
 		o.Clusters, o.Connections = p.clusters.Canonical(o.Clusters), p.settings.Canonical(o.Connections)
 		o.Retries, o.Locality = p.retries.Canonical(o.Retries), p.localities.Canonical(o.Locality)

@@ -42,6 +42,8 @@ func soundAlone(o model.Object) bool {
 		return distinct(o.Gateways, func(name string) any { return name })
 	case *model.RequestAuthentication:
 		return distinct(o.Gateways, func(name string) any { return name })
+	case *model.EnvoyFilter:
+		return distinct(o.Gateways, func(name string) any { return name })
 	case *model.Telemetry:
 		return distinct(o.Gateways, func(name string) any { return name })
 	case *model.EndpointSlice:

@@ -83,12 +83,12 @@ var (
 	labelled = []kinds.Kind{kinds.Pod, kinds.WorkloadEntry, kinds.Namespace, kinds.Service, kinds.ServiceEntry,
 		kinds.DestinationRule, kinds.Sidecar, kinds.Gateway,
 		kinds.AuthorizationPolicy, kinds.PeerAuthentication, kinds.RequestAuthentication, kinds.Telemetry,
-		kinds.ProxyConfig, kinds.Ingress}
+		kinds.ProxyConfig, kinds.EnvoyFilter, kinds.Ingress}
 	// renamed are kinds whose names say nothing of what they are for.
 	renamed = []kinds.Kind{kinds.ServiceEntry, kinds.VirtualService, kinds.DestinationRule, kinds.Sidecar,
 		kinds.Gateway, kinds.EndpointSlice,
 		kinds.AuthorizationPolicy, kinds.PeerAuthentication, kinds.RequestAuthentication, kinds.Telemetry,
-		kinds.ProxyConfig}
+		kinds.ProxyConfig, kinds.EnvoyFilter}
 )
 
 // Kinds are those that it can happen to.
@@ -207,6 +207,8 @@ func (h *History) relabel(t *rapid.T, kind kinds.Kind) []Update {
 		case *model.Telemetry:
 			o.Selector = labels
 		case *model.ProxyConfig:
+			o.Selector = labels
+		case *model.EnvoyFilter:
 			o.Selector = labels
 		case *model.Gateway:
 			o.Selector = labels

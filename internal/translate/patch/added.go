@@ -1,63 +1,56 @@
 package patch
 
 import (
-	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 )
 
-// AddedCluster returns the cluster that a patch adds for a context; nil for none. Without a context
+// Adds reports whether a patch adds a resource to proxies, for one side of calls. Without a context
 // of its own it is added once: to a sidecar for its calls.
-func AddedCluster(p *model.ConfigPatch, context model.PatchContext) (*clusterv3.Cluster, error) {
-	return added[*clusterv3.Cluster](p, model.PatchCluster, context)
-}
-
-// AddedListener is AddedCluster for a listener.
-func AddedListener(p *model.ConfigPatch, context model.PatchContext) (*listenerv3.Listener, error) {
-	return added[*listenerv3.Listener](p, model.PatchListener, context)
-}
-
-// AddedHost returns the virtual host that a patch adds to a table; nil for none.
-func AddedHost(p *model.ConfigPatch, at TableSite) (*routev3.VirtualHost, error) {
-	if p.Target != model.PatchVirtualHost || p.Operation != model.PatchAdd || !p.IsFor(at.Context) ||
-		!at.matches(p.Route) {
-		return nil, nil
+func Adds(p Patch, context model.PatchContext) bool {
+	switch p.Target {
+	case model.PatchCluster, model.PatchListener, model.PatchExtensionConfig:
+	default:
+		return false
 	}
-	return value[*routev3.VirtualHost](Patch{ConfigPatch: p})
+	once := p.Context != model.AnyContext || context != model.SidecarInbound
+	return p.Operation == model.PatchAdd && once && p.IsFor(context)
 }
 
-// AddedConfig returns the resource (ECDS) that a patch adds; nil for none.
-func AddedConfig(p *model.ConfigPatch) (*corev3.TypedExtensionConfig, error) {
-	if p.Target != model.PatchExtensionConfig {
-		return nil, nil
+// AddsHost reports whether a patch adds a virtual host to a table.
+func AddsHost(p Patch, at TableSite) bool {
+	return p.Target == model.PatchVirtualHost && p.Operation == model.PatchAdd && p.IsFor(at.Context) &&
+		at.matches(p.Route)
+}
+
+// Addition returns what a patch adds: a cluster, a listener, a virtual host or a resource of a
+// filter. Of a filter of requests it is the resource that it is where it is apart.
+func Addition(p *model.ConfigPatch) (message, error) {
+	m, err := value[message](Patch{ConfigPatch: p})
+	if f, is := m.(*hcmv3.HttpFilter); is && err == nil {
+		return &corev3.TypedExtensionConfig{Name: f.GetName(), TypedConfig: f.GetTypedConfig()}, nil
 	}
-	return value[*corev3.TypedExtensionConfig](Patch{ConfigPatch: p})
+	return m, err
 }
 
-// FilterConfig returns the resource that the filter of a patch is, which is Apart.
-func FilterConfig(p Patch) (*corev3.TypedExtensionConfig, error) {
-	f, err := value[*hcmv3.HttpFilter](p)
+// Bare returns a patch that adds a filter of requests without the filter's configuration, for what
+// names the filter where it is apart: another configuration changes nothing there.
+func Bare(p *model.ConfigPatch) (*model.ConfigPatch, error) {
+	f, err := value[*hcmv3.HttpFilter](Patch{ConfigPatch: p})
 	if err != nil {
 		return nil, err
 	}
-	return &corev3.TypedExtensionConfig{Name: f.GetName(), TypedConfig: f.GetTypedConfig()}, nil
-}
-
-func added[M proto.Message](
-	p *model.ConfigPatch, target model.PatchTarget, context model.PatchContext,
-) (none M, err error) {
-	adds := p.Target == target && p.Operation == model.PatchAdd
-	once := p.Context != model.AnyContext || context != model.SidecarInbound
-	if !adds || !once || !p.IsFor(context) {
-		return none, nil
+	f.ConfigType = nil
+	body, err := pb.Marshal(f)
+	if err != nil {
+		return nil, err
 	}
-	return value[M](Patch{ConfigPatch: p})
+	bare := *p
+	bare.Value.Body = string(body)
+	return &bare, nil
 }
 
 // discovered says that a filter of requests is a resource of its own. Without the resource, and

@@ -106,12 +106,6 @@ func filtersOf(items []*hcmv3.HttpFilter, p Patch) list[*hcmv3.HttpFilter] {
 	return of
 }
 
-// isOfPolicies reports whether policies come to filters with a name. Where they are one list apart,
-// that is their place.
-func isOfPolicies(name string) bool {
-	return name == pb.TokenFilter || name == pb.ExtAuthzFilter || name == pb.RBACFilter
-}
-
 // placeOf returns where a filter of Istio's build would stand; nil for any other name.
 func placeOf(items []*hcmv3.HttpFilter, name string) *int {
 	at := 0
@@ -157,7 +151,7 @@ func requestFilter(p Patch) (*hcmv3.HttpFilter, error) {
 	if err != nil || !p.Apart {
 		return f, err
 	}
-	f.ConfigType = &hcmv3.HttpFilter_ConfigDiscovery{ConfigDiscovery: discovered(f.GetTypedConfig().GetTypeUrl())}
+	f.ConfigType = &hcmv3.HttpFilter_ConfigDiscovery{ConfigDiscovery: discovered(p.Value.Config)}
 	return f, nil
 }
 

@@ -53,9 +53,7 @@ func matchesListener(p Patch, l *listenerv3.Listener) bool {
 	return l.GetAddress().GetSocketAddress().GetPortValue() == uint32(m.Port)
 }
 
-func isVirtual(l *listenerv3.Listener) bool {
-	return l.GetName() == virtualInbound || l.GetName() == virtualOutbound
-}
+func isVirtual(l *listenerv3.Listener) bool { return isVirtualName(l.GetName()) }
 
 func (r *run) listenerFilters(l *listenerv3.Listener) {
 	for i, p := range r.of(model.PatchListenerFilter) {

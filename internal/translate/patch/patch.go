@@ -14,8 +14,9 @@ import (
 // Patch is a patch that may match a message.
 type Patch struct {
 	*model.ConfigPatch
+	Owner string // the EnvoyFilter, "namespace/name"
 	// Apart says that the filter of requests that the patch adds is a resource of its own (ECDS),
-	// with the filter's name.
+	// with the filter's name. Its value may be Bare.
 	Apart bool
 }
 

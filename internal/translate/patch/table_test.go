@@ -190,36 +190,25 @@ func (m base) patched(t *testing.T, by patch.Patches) (before, after string, out
 // addedBy returns what a patch adds.
 func addedBy(t *testing.T, p patch.Patch) (text string) {
 	t.Helper()
+	show := func(name string) {
+		m, err := patch.Addition(p.ConfigPatch)
+		require.NoError(t, err)
+		text += diff(name, "", translatetest.Text(t, m))
+	}
 	for _, name := range []string{"SIDECAR_INBOUND", "SIDECAR_OUTBOUND", "GATEWAY"} {
-		c, err := patch.AddedCluster(p.ConfigPatch, contextOf(name))
-		require.NoError(t, err)
-		if c != nil {
-			text += diff(name+" added cluster", "", translatetest.Text(t, c))
-		}
-		l, err := patch.AddedListener(p.ConfigPatch, contextOf(name))
-		require.NoError(t, err)
-		if l != nil {
-			text += diff(name+" added listener", "", translatetest.Text(t, l))
+		if patch.Adds(p, contextOf(name)) {
+			show(name + " added")
 		}
 	}
 	for _, at := range []patch.TableSite{
 		{Context: model.SidecarOutbound, Name: "80"}, {Context: model.GatewayContext, Name: "http.8080"},
 	} {
-		h, err := patch.AddedHost(p.ConfigPatch, at)
-		require.NoError(t, err)
-		if h != nil {
-			text += diff("added to table "+at.Name, "", translatetest.Text(t, h))
+		if patch.AddsHost(p, at) {
+			show("added to table " + at.Name)
 		}
 	}
-	e, err := patch.AddedConfig(p.ConfigPatch)
-	require.NoError(t, err)
-	if e != nil {
-		text += diff("added resource", "", translatetest.Text(t, e))
-	}
 	if p.Apart {
-		e, err := patch.FilterConfig(p)
-		require.NoError(t, err)
-		text += diff("resource of the filter", "", translatetest.Text(t, e))
+		show("resource of the filter")
 	}
 	return text
 }

@@ -182,6 +182,9 @@ func (m *Metadata) Raw() *structpb.Struct {
 	return s
 }
 
+// Text returns an entry that is a text; "" for any other. Each call decodes what was sent.
+func (m *Metadata) Text(key string) string { return m.Raw().GetFields()[key].GetStringValue() }
+
 // GatewayTopology reads what a gateway states in PROXY_CONFIG, nil if it states nothing. Each call
 // decodes what was sent: few proxies are gateways, and all would need the memory.
 func (m *Metadata) GatewayTopology() (*Topology, error) {

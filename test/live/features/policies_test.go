@@ -127,17 +127,6 @@ selector: {matchLabels: {istio: ingress}}
 		turns(t, m, 200, get("http://other/"))
 		open(t, m)
 	})
-	m.Run("an EnvoyFilter is skipped", livemesh.File("filter.yaml", livemesh.Object("EnvoyFilter filter", `
-configPatches:
-- applyTo: HTTP_FILTER
-  match: {context: SIDECAR_INBOUND}
-  patch: {operation: INSERT_FIRST, value: {name: nonsense}}
-`)), func(t *testing.T, m *livemesh.Mesh) {
-		m.AwaitProblem("EnvoyFilter default/filter", "is not used by Lateen")
-		open(t, m)
-		turns(t, m, 200, public)
-		othersGoOn(t)
-	})
 	m.Run("gone again", "", func(t *testing.T, m *livemesh.Mesh) {
 		m.RequireNoProblems()
 		open(t, m)

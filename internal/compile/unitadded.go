@@ -1,0 +1,197 @@
+package compile
+
+import (
+	"fmt"
+	"strings"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
+	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/mesh/scope"
+	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/translate/patch"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
+)
+
+// addedKind is what patches of EnvoyFilters add to a class: clusters, listeners, and filters that
+// are resources of their own. A class has one such unit. Virtual hosts are added where their table
+// is edited (editTables).
+type addedKind struct{}
+
+func (addedKind) String() string { return "added" }
+
+func (addedKind) all(s *scope.Scope, add func(unit)) {
+	if len(s.EnvoyFilters()) > 0 {
+		add(unit{kind: addedKind{}})
+	}
+}
+
+func (addedKind) mark(*impact) {}
+
+func (addedKind) differs(*impact, *scope.Class, *scope.Class) {}
+
+func (addedKind) touched(m *impact, _, _ *scope.Scope, found causes[unit]) {
+	if m.patches != nil {
+		found.add(unit{kind: addedKind{}}, m.patches.by)
+	}
+}
+
+func (addedKind) slots(b unitBuilder, s *scope.Scope, _ unit, report func(source.Problem)) []slot {
+	set := b.patches.of(s)
+	if set == nil {
+		return nil
+	}
+	var slots []slot
+	by := map[slotName]patch.Patch{}
+	add := func(p patch.Patch, sl slot) {
+		name := slotName{sl.typ, sl.name}
+		first, taken := by[name]
+		if !taken {
+			by[name], slots = p, append(slots, sl)
+		} else if first.Value != p.Value {
+			report(addedTwice(p, first))
+		}
+	}
+	for _, p := range set.list {
+		for _, context := range contextsOf(s) {
+			if in, typ := addedBy(p, context); in != (addedInput{}) {
+				add(p, slot{typ: typ, name: p.Value.Name, get: func() *resource.Resource { return b.added.get(in) }})
+			}
+		}
+	}
+	for _, p := range set.apart {
+		add(p, slot{typ: resource.Filter, name: p.Value.Name, get: func() *resource.Resource {
+			return b.added.get(addedInput{p.ConfigPatch})
+		}})
+	}
+	return slots
+}
+
+// slotName is a resource.
+type slotName struct {
+	typ  resource.Type
+	name string
+}
+
+func addedTwice(p, first patch.Patch) source.Problem {
+	namespace, name, _ := strings.Cut(p.Owner, "/")
+	return source.Problem{
+		Severity: source.Error, Object: source.Key{Kind: kinds.EnvoyFilter, Namespace: namespace, Name: name},
+		Path: fmt.Sprintf("spec.configPatches[%d].patch.value", p.Index), Value: p.Value.Name,
+		Message: "is also what EnvoyFilter " + first.Owner + " adds, which comes first; this one is left out",
+		Want:    "another name",
+	}
+}
+
+// contextsOf returns the sides of calls that a class has something for.
+func contextsOf(s *scope.Scope) []model.PatchContext {
+	if s.Type() == scope.Router {
+		return []model.PatchContext{model.GatewayContext}
+	}
+	return []model.PatchContext{model.SidecarInbound, model.SidecarOutbound}
+}
+
+// addedInput is a patch that adds a resource, or a filter that is one. It is comparable.
+type addedInput struct{ *model.ConfigPatch }
+
+// addedBy returns what a patch adds for one side of calls; the zero input for nothing.
+func addedBy(p patch.Patch, context model.PatchContext) (in addedInput, typ resource.Type) {
+	if !patch.Adds(p, context) {
+		return in, 0
+	}
+	switch p.Target {
+	case model.PatchCluster:
+		return addedInput{p.ConfigPatch}, resource.Cluster
+	case model.PatchListener:
+		return addedInput{p.ConfigPatch}, resource.Listener
+	case model.PatchExtensionConfig:
+		return addedInput{p.ConfigPatch}, resource.Filter
+	}
+	return in, 0
+}
+
+// addition makes the message that a patch adds. What its values are was checked when they were
+// read.
+func addition(in addedInput) made {
+	m := made{name: in.Value.Name}
+	switch of, err := patch.Addition(in.ConfigPatch); {
+	case err != nil:
+		return made{}
+	default:
+		m.message = of
+		if c, is := of.(*clusterv3.Cluster); is {
+			m.traits.EDS = c.GetType() == clusterv3.Cluster_EDS
+		}
+	}
+	return m
+}
+
+// addedHostKey is a virtual host that a patch adds to a table.
+type addedHostKey struct {
+	table string
+	in    addedInput
+}
+
+// addedHosts returns the virtual hosts that patches add to a table, by name.
+func (b unitBuilder) addedHosts(s *scope.Scope, table string) map[string]*resource.Resource {
+	set := b.patches.of(s)
+	if set == nil || len(set.of[model.PatchVirtualHost]) == 0 {
+		return nil
+	}
+	at, found := b.tableSite(s, table).site(table), map[string]*resource.Resource{}
+	for _, p := range set.of[model.PatchVirtualHost] {
+		if patch.AddsHost(p, at) && found[p.Value.Name] == nil {
+			found[p.Value.Name] = b.addedVhosts.get(addedHostKey{table, addedInput{p.ConfigPatch}})
+		}
+	}
+	return found
+}
+
+// declareAdditions declares what patches add.
+func (t *translations) declareAdditions(e *emitter) {
+	t.added = declare(e, "envoyfilter", addition)
+	t.addedVhosts = declare(e, "envoyfilter_virtualhost", func(k addedHostKey) made {
+		m := addition(k.in)
+		m.table = k.table
+		return m
+	})
+}
+
+// editAddedHosts edits the virtual hosts that patches add to a table, if it exists.
+func (c *class) editAddedHosts(builder unitBuilder, s *scope.Scope, table string, e *edits) {
+	was, is := builder.addedHosts(&c.scope, table), builder.addedHosts(s, table)
+	if len(was)+len(is) == 0 {
+		return
+	}
+	for name := range was {
+		if is[name] == nil {
+			e.editVirtualHost(table, name, nil)
+		}
+	}
+	head, edited := e.heads[table]
+	exists := edited && head != nil || !edited && c.tables[table].head != nil
+	for name, r := range is {
+		if !exists {
+			r = nil
+		}
+		e.editVirtualHost(table, name, r)
+	}
+}
+
+// addedByPatches returns how many virtual hosts of a table that it has after the edits so far are
+// there because patches add them. They alone keep no table.
+func (c *class) addedByPatches(builder unitBuilder, s *scope.Scope, table string, e *edits) (n int) {
+	was, is := builder.addedHosts(&c.scope, table), builder.addedHosts(s, table)
+	for name := range was {
+		if c.willHave(e, table, name) {
+			n++
+		}
+	}
+	for name := range is {
+		if was[name] == nil && c.willHave(e, table, name) {
+			n++
+		}
+	}
+	return n
+}
