@@ -75,6 +75,9 @@ type patchCache struct {
 	sets    map[patchSetKey]*patchSet
 }
 
+// maxPatchSets is how many patchSets are kept. Each change of a class's EnvoyFilters makes one.
+const maxPatchSets = 4096
+
 type patchSetKey struct {
 	filters *model.List[*model.EnvoyFilter]
 	matches *model.List[model.ProxyMatch]
@@ -100,6 +103,9 @@ func (c *patchCache) of(s *scope.Scope) *patchSet {
 	key := patchSetKey{c.filters.List(filters), s.ProxyMatches(), s.Settings().FiltersApart}
 	set, known := c.sets[key]
 	if !known {
+		if len(c.sets) >= maxPatchSets { // they are made again from what classes have
+			clear(c.sets)
+		}
 		set = c.newSet(key)
 		c.sets[key] = set
 	}
@@ -216,9 +222,9 @@ func (b unitBuilder) listenerPatches(s *scope.Scope, name string, port uint16, i
 	if inbound { // its routes stand in it
 		targets = append(targets, model.PatchRouteConfiguration, model.PatchVirtualHost, model.PatchHTTPRoute)
 	}
-	context, apart := contextOf(s, inbound), s.Settings().FiltersApart
+	context, apart := contextOf(s, inbound), b.hasPolicyList(s) && hasGuards(s, inbound)
 	return patched{context: context, by: set.which(func(p patch.Patch) bool {
-		elsewhere := apart && p.IsOfPolicies()
+		elsewhere := apart && set.isOfPolicies(p)
 		return !elsewhere && p.MayChangeListener(name, port, context)
 	}, targets...)}
 }
@@ -253,8 +259,28 @@ func (b unitBuilder) policyPatches(s *scope.Scope) patched {
 	}
 	context := contextOf(s, true)
 	return patched{context: context, by: set.which(func(p patch.Patch) bool {
-		return p.IsOfPolicies() && p.IsFor(context)
+		return set.isOfPolicies(p) && p.IsFor(context)
 	}, model.PatchHTTPFilter)}
+}
+
+// hasPolicyList reports whether the filters that policies come to are a resource of its own.
+func (b unitBuilder) hasPolicyList(s *scope.Scope) bool {
+	if !s.Settings().FiltersApart {
+		return false
+	}
+	_, has := b.policies(s)
+	return has
+}
+
+// hasGuards reports whether policies are in force at the listeners of a side of calls.
+func hasGuards(s *scope.Scope, inbound bool) bool { return inbound || s.Type() == scope.Router }
+
+// isOfPolicies reports whether a patch is for the filters of policies, and not for one that another
+// patch adds with such a name.
+func (set *patchSet) isOfPolicies(p patch.Patch) bool {
+	return p.IsOfPolicies() && !slices.ContainsFunc(set.of[model.PatchHTTPFilter], func(o patch.Patch) bool {
+		return o.AddsFilter() && o.Value.Name == p.Listener.Chain.SubFilter
+	})
 }
 
 // tableHead returns the head of a route table.
@@ -266,6 +292,7 @@ func (b unitBuilder) tableHead(s *scope.Scope, in route.TableInput) []byte {
 		if by.Len() > 0 {
 			var out patch.Outcome
 			head, out = patch.Table(head, at, by)
+			head.Name = in.Name
 			b.told(in.Name, by, out)
 		}
 	}

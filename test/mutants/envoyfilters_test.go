@@ -20,5 +20,5 @@ var patchFaults = [][]fault{
 	in("compile.class.editTables",
 		without("ExprStmt c.editAddedHosts(builder, s, name, e)", "virtual hosts that patches add")),
 	in("scope.Moves.addProxyMatches",
-		without("AssignStmt m.matches = append(m.matches, one)", "what patches match of proxies moves them")),
+		without("AssignStmt m.matches = append(m.matches, movingMatch{…", "what patches match of proxies moves them")),
 }

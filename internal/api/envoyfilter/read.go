@@ -131,10 +131,12 @@ func (r *reader) operation(target model.PatchTarget, in networking.EnvoyFilter_P
 		networking.EnvoyFilter_Patch_INSERT_AFTER:  model.PatchInsertAfter,
 		networking.EnvoyFilter_Patch_INSERT_FIRST:  model.PatchInsertFirst,
 		networking.EnvoyFilter_Patch_REPLACE:       model.PatchReplace,
+
+		networking.EnvoyFilter_Patch_MERGE_AND_REPLACE_LIST: model.PatchMergeLists,
 	}[in]
 	if !known {
 		r.fail(".patch.operation", in.String(), "is no operation",
-			"MERGE, ADD, REMOVE, REPLACE, or INSERT_ and a place")
+			"MERGE, MERGE_AND_REPLACE_LIST, ADD, REMOVE, REPLACE, or INSERT_ and a place")
 		return 0
 	}
 	if out.Inserts() && !target.IsInOrder() {

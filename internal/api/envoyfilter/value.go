@@ -98,11 +98,14 @@ func (r *reader) value(p *model.ConfigPatch, in *structpb.Struct) model.PatchVal
 	return out
 }
 
-// mistakeOf returns what an error of the decoder says, without where in the text it stands: the
-// text is not the user's. The decoder changes its spaces from build to build.
+// mistakeOf returns what an error of the decoder says, without the value, which may be secret, and
+// without where in the text it stands: the text is not the user's. The decoder changes its spaces
+// from build to build.
 func mistakeOf(err error) string {
 	text := strings.ReplaceAll(err.Error(), "\u00a0", " ")
 	text = regexp.MustCompile(`^proto: *|\(line \d+:\d+\):? *|syntax error *:? *`).ReplaceAllString(text, "")
+	values := regexp.MustCompile(`(invalid value for [^:]*|invalid google\.protobuf\.\w+ value):? .*`)
+	text = values.ReplaceAllString(text, "$1")
 	if strings.Contains(text, "unable to resolve") {
 		text = "names a type that is no extension of Envoy: " + text
 		if strings.Contains(text, ".v2.") || strings.Contains(text, "api.v2") {

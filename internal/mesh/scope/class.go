@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"regexp"
 	"slices"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
@@ -144,7 +145,8 @@ type Class struct {
 	// Binds are the ports of a gateway's workload that are not those of its services, by number of
 	// the latter.
 	Binds *model.List[Bind]
-	// ProxyMatches are those of all patches in the snapshot that match the proxies.
+	// ProxyMatches are those of patches of its namespace and the root namespace that match the
+	// proxies.
 	ProxyMatches *model.List[model.ProxyMatch]
 }
 
@@ -158,6 +160,7 @@ type Classifier struct {
 	pools     *model.Interner[PortPool]
 	binds     *model.Interner[Bind]
 	matches   *model.Interner[model.ProxyMatch]
+	patterns  map[string]*regexp.Regexp // of versions, by their text
 	// canonical makes equal pools one pointer.
 	canonical *model.Pool[model.ConnectionPool]
 }
@@ -173,6 +176,7 @@ func NewClassifier() *Classifier {
 		canonical: model.NewPool[model.ConnectionPool](),
 		binds:     model.NewInterner[Bind](),
 		matches:   model.NewInterner[model.ProxyMatch](),
+		patterns:  map[string]*regexp.Regexp{},
 	}
 }
 
@@ -181,7 +185,7 @@ func (c *Classifier) Classify(snap *state.Snapshot, p Proxy) Class {
 	class := Class{
 		Type: p.Type, Namespace: p.Namespace, Settings: p.Settings,
 		Selectors:    c.selectors.List(matching(snap, p.Labels)),
-		ProxyMatches: c.proxyMatches(snap, p.Stating),
+		ProxyMatches: c.proxyMatches(snap, p),
 	}
 	if p.Type == Router {
 		class.Binds = c.binds.List(binds(snap, p))
@@ -216,8 +220,8 @@ func (c *Class) Selected(selector model.Labels) bool {
 // Moves is how a delta may change the classes of proxies. It is computed once for each delta.
 type Moves struct {
 	delta     *state.Delta
-	selectors []model.Labels     // that appeared, changed or went away
-	matches   []model.ProxyMatch // of patches, that appeared or went away
+	selectors []model.Labels // that appeared, changed or went away
+	matches   []movingMatch  // of patches, that appeared or went away
 	// pooled are the services to which changed rules that limit connections may apply, by
 	// namespace.
 	pooled map[string][]*model.Service
@@ -307,10 +311,7 @@ func (m Moves) Affects(p Proxy) bool {
 			return true
 		}
 	}
-	if slices.ContainsFunc(m.matches, func(one model.ProxyMatch) bool { return matchesProxy(one, p.Stating) }) {
-		return true
-	}
-	return m.redeploys(p)
+	return m.movesByMatch(p) || m.redeploys(p)
 }
 
 // redeploys reports whether the Gateway that a proxy is for is deployed by another name than

@@ -68,16 +68,22 @@ type NodeMetadata interface {
 	Text(key string) string
 }
 
-// proxyMatches returns those of the snapshot that match a proxy, sorted, each once.
-func (c *Classifier) proxyMatches(snap *state.Snapshot, of Stating) *model.List[model.ProxyMatch] {
+// maxPatterns is how many patterns a Classifier keeps. They are those of objects, which are few.
+const maxPatterns = 1024
+
+// proxyMatches returns those of the EnvoyFilters of a proxy's namespace and the root namespace that
+// match the proxy, sorted, each once. Those of other namespaces have nothing for it.
+func (c *Classifier) proxyMatches(snap *state.Snapshot, p Proxy) *model.List[model.ProxyMatch] {
 	if !snap.HasEnvoyFilters() {
 		return nil
 	}
 	var found []model.ProxyMatch
-	for f := range snap.EnvoyFiltersByProxy() {
-		for _, m := range f.ProxyMatches() {
-			if !slices.Contains(found, m) && matchesProxy(m, of) {
-				found = append(found, m)
+	for _, namespace := range []string{p.Namespace, snap.Mesh.RootNamespace} {
+		for f := range snap.EnvoyFiltersByProxy(namespace) {
+			for _, m := range f.ProxyMatches() {
+				if !slices.Contains(found, m) && (proxyMatcher{m, c.pattern(m.Version)}).matches(p.Stating) {
+					found = append(found, m)
+				}
 			}
 		}
 	}
@@ -87,25 +93,65 @@ func (c *Classifier) proxyMatches(snap *state.Snapshot, of Stating) *model.List[
 	return c.matches.List(found)
 }
 
-// matchesProxy reports whether a patch is for a proxy. A pattern that cannot be read matches none.
-func matchesProxy(m model.ProxyMatch, of Stating) bool {
-	if m.Version != "" {
-		pattern, err := regexp.Compile(m.Version)
-		if err != nil || of.Version == "" || !pattern.MatchString(of.Version) {
-			return false
+// pattern returns a pattern of versions, compiled once.
+func (c *Classifier) pattern(text string) *regexp.Regexp {
+	pattern, known := c.patterns[text]
+	if !known {
+		if len(c.patterns) >= maxPatterns {
+			clear(c.patterns)
 		}
+		pattern = compiled(text)
+		c.patterns[text] = pattern
+	}
+	return pattern
+}
+
+// compiled returns a pattern; nil for one that cannot be read, and for none.
+func compiled(text string) *regexp.Regexp {
+	if text == "" {
+		return nil
+	}
+	pattern, err := regexp.Compile(text)
+	if err != nil {
+		return nil
+	}
+	return pattern
+}
+
+// proxyMatcher is a ProxyMatch with its pattern; nil for none, or one that cannot be read.
+type proxyMatcher struct {
+	model.ProxyMatch
+	version *regexp.Regexp
+}
+
+// matches reports whether a patch is for a proxy. A pattern that cannot be read matches none.
+func (m proxyMatcher) matches(of Stating) bool {
+	if m.Version != "" && (m.version == nil || of.Version == "" || !m.version.MatchString(of.Version)) {
+		return false
 	}
 	for key, value := range m.Metadata.Map() {
-		if of.Metadata == nil || of.Metadata.Text(key) != value {
+		if value == "" || of.Metadata == nil || of.Metadata.Text(key) != value {
 			return false
 		}
 	}
 	return true
 }
 
-// addProxyMatches adds by what changed EnvoyFilters tell proxies apart, and did not before, or no
+// movingMatch is by what EnvoyFilters of a namespace tell proxies apart, and did not before, or no
 // more.
+type movingMatch struct {
+	namespace string
+	proxyMatcher
+}
+
+// addProxyMatches adds by what changed EnvoyFilters tell proxies apart. Of another root namespace
+// than before it is what all do there.
 func (m *Moves) addProxyMatches() {
+	add := func(namespace string, of []model.ProxyMatch) {
+		for _, one := range of {
+			m.matches = append(m.matches, movingMatch{namespace, proxyMatcher{one, compiled(one.Version)}})
+		}
+	}
 	for _, p := range m.delta.EnvoyFilters {
 		var was, is []model.ProxyMatch
 		if p.Old != nil {
@@ -114,10 +160,29 @@ func (m *Moves) addProxyMatches() {
 		if p.New != nil {
 			is = p.New.ProxyMatches()
 		}
-		for _, one := range slices.Concat(was, is) {
-			if slices.Contains(was, one) != slices.Contains(is, one) {
-				m.matches = append(m.matches, one)
-			}
+		add(p.Either().Namespace, slices.DeleteFunc(slices.Concat(was, is), func(one model.ProxyMatch) bool {
+			return slices.Contains(was, one) == slices.Contains(is, one)
+		}))
+	}
+	before, now := m.delta.From.Mesh.RootNamespace, m.delta.To.Mesh.RootNamespace
+	if before == now {
+		return
+	}
+	for _, namespace := range []string{before, now} {
+		for f := range m.delta.To.EnvoyFiltersByProxy(namespace) {
+			add(anyNamespace, f.ProxyMatches())
 		}
 	}
+}
+
+// anyNamespace stands for all namespaces.
+const anyNamespace = ""
+
+// movesByMatch reports whether EnvoyFilters tell a proxy from others otherwise than before.
+func (m Moves) movesByMatch(p Proxy) bool {
+	root := m.delta.To.Mesh.RootNamespace
+	return slices.ContainsFunc(m.matches, func(one movingMatch) bool {
+		isFor := one.namespace == p.Namespace || one.namespace == root || one.namespace == anyNamespace
+		return isFor && one.matches(p.Stating)
+	})
 }

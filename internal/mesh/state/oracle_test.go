@@ -236,10 +236,10 @@ func requireSelections(t *rapid.T, d naiveSnapshot, s *Snapshot, n string) {
 		}), s.EnvoyFiltersFor(n, l))
 	}
 	requireList(t, "EnvoyFilters by proxy", of(d, func(f *model.EnvoyFilter) bool {
-		return slices.ContainsFunc(f.Patches, func(p *model.ConfigPatch) bool {
+		return f.Namespace == n && slices.ContainsFunc(f.Patches, func(p *model.ConfigPatch) bool {
 			return p.Proxy != (model.ProxyMatch{})
 		})
-	}), s.EnvoyFiltersByProxy())
+	}), s.EnvoyFiltersByProxy(n))
 	require.Equal(t, len(of(d, all[model.EnvoyFilter])) > 0, s.HasEnvoyFilters())
 	for _, w := range of(d, all[model.Workload]) {
 		want, root := MTLS{}, d.mesh().RootNamespace

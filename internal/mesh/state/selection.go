@@ -32,10 +32,10 @@ func (s *Snapshot) EnvoyFiltersFor(namespace string, selector model.Labels) iter
 	return selectingBy(s.envoyFilters.by[envoyFiltersBySelector], namespace, selector)
 }
 
-// EnvoyFiltersByProxy yields the EnvoyFilters of all namespaces with a patch that is for some
-// proxies alone.
-func (s *Snapshot) EnvoyFiltersByProxy() iter.Seq[*model.EnvoyFilter] {
-	return s.envoyFilters.by[envoyFiltersByProxy].under(nil)
+// EnvoyFiltersByProxy yields the EnvoyFilters of a namespace with a patch that is for some proxies
+// alone.
+func (s *Snapshot) EnvoyFiltersByProxy(namespace string) iter.Seq[*model.EnvoyFilter] {
+	return s.envoyFilters.by[envoyFiltersByProxy].under(join(namespace))
 }
 
 // EnvoyFiltersCalling yields the EnvoyFilters of all namespaces that name a host.

@@ -70,7 +70,7 @@ const (
 
 const (
 	envoyFiltersBySelector column[model.EnvoyFilter] = iota // namespace, selector, order
-	envoyFiltersByProxy                                     // order; those that match proxies
+	envoyFiltersByProxy                                     // namespace, order; those that match proxies
 	envoyFiltersByCall                                      // host, order
 )
 
@@ -316,7 +316,7 @@ var tables = []anyTable{
 			envoyFiltersBySelector: perSelector(envoyFilterSelection),
 			envoyFiltersByProxy: filtered(
 				func(f *model.EnvoyFilter) bool { return len(f.ProxyMatches()) > 0 },
-				func(f *model.EnvoyFilter) []byte { return ordered(nil, &f.Meta, "") },
+				func(f *model.EnvoyFilter) []byte { return ordered(join(f.Namespace), &f.Meta, "") },
 			),
 			envoyFiltersByCall: perName(
 				func(f *model.EnvoyFilter) *model.Meta { return &f.Meta },

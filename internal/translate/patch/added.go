@@ -53,8 +53,12 @@ func Bare(p *model.ConfigPatch) (*model.ConfigPatch, error) {
 	return &bare, nil
 }
 
-// discovered says that a filter of requests is a resource of its own. Without the resource, and
-// where the first one is refused, requests pass as if there were no filter.
-func discovered(typeURL string) *corev3.ExtensionConfigSource {
-	return pb.Discovered(typeURL, pb.ListOfFilters(nil))
+// discovered says that the filter of a patch is a resource of its own. Without the resource, and
+// where the first one is refused, requests pass as if there were no filter, and none passes one
+// that guards.
+func discovered(p Patch) *corev3.ExtensionConfigSource {
+	if guards(p) {
+		return pb.Discovered(p.Value.Config, pb.DenyAll())
+	}
+	return pb.Discovered(p.Value.Config, pb.ListOfFilters(nil))
 }

@@ -70,14 +70,14 @@ func mergeCluster(p Patch, c *clusterv3.Cluster) error {
 func (m merger) clusterSocket(c *clusterv3.Cluster, with *corev3.TransportSocket) error {
 	if matches := c.GetTransportSocketMatches(); len(matches) > 0 {
 		at := slices.IndexFunc(matches, func(of *clusterv3.Cluster_TransportSocketMatch) bool {
-			return of.GetTransportSocket().GetName() == with.GetName()
+			return of.GetTransportSocket() != nil && of.GetTransportSocket().GetName() == with.GetName()
 		})
 		if at < 0 { // Envoy takes no cluster with both
 			return fmt.Errorf("has no transport socket %q among those that its endpoints choose", with.GetName())
 		}
 		return m.socket(matches[at].GetTransportSocket(), with)
 	}
-	if c.GetTransportSocket().GetName() != with.GetName() {
+	if c.GetTransportSocket() == nil || c.GetTransportSocket().GetName() != with.GetName() {
 		c.TransportSocket = with
 		return nil
 	}

@@ -151,7 +151,7 @@ func requestFilter(p Patch) (*hcmv3.HttpFilter, error) {
 	if err != nil || !p.Apart {
 		return f, err
 	}
-	f.ConfigType = &hcmv3.HttpFilter_ConfigDiscovery{ConfigDiscovery: discovered(p.Value.Config)}
+	f.ConfigType = &hcmv3.HttpFilter_ConfigDiscovery{ConfigDiscovery: discovered(p)}
 	return f, nil
 }
 

@@ -131,9 +131,10 @@ func mergeChain(p Patch, c *listenerv3.FilterChain) error {
 	if err != nil {
 		return err
 	}
-	if with := from.GetTransportSocket(); with != nil && with.GetName() == c.GetTransportSocket().GetName() {
+	to, with := c.GetTransportSocket(), from.GetTransportSocket()
+	if to != nil && with != nil && to.GetName() == with.GetName() {
 		from.TransportSocket = nil
-		if err := mergerOf(p).socket(c.GetTransportSocket(), with); err != nil {
+		if err := mergerOf(p).socket(to, with); err != nil {
 			return err
 		}
 	}

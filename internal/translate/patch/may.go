@@ -2,6 +2,7 @@ package patch
 
 import (
 	"slices"
+	"strings"
 
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 
@@ -51,10 +52,29 @@ func (p Patch) IsOfPolicies() bool {
 }
 
 // MayBeApart reports whether the filter that a patch adds may be a resource of its own: it has a
-// configuration, does not end the list, and does not stand in another one.
+// configuration of a type that is known (Envoy wants to be told which), does not end the list, and
+// does not stand in another one.
 func MayBeApart(p Patch) bool {
-	ends := "type.googleapis.com/" + string((&routerv3.Router{}).ProtoReflect().Descriptor().FullName())
-	return p.Value.Config != "" && p.Value.Config != ends && p.Value.Name != "" && !p.IsOfPolicies()
+	of := typeOf(p)
+	isKnown := of != "" && of != string((&routerv3.Router{}).ProtoReflect().Descriptor().FullName()) &&
+		!strings.HasSuffix(of, ".TypedStruct")
+	return isKnown && p.Value.Name != "" && !p.IsOfPolicies()
+}
+
+// typeOf returns the name of the type of a filter's configuration; empty without one.
+func typeOf(p Patch) string { return p.Value.Config[strings.LastIndexByte(p.Value.Config, '/')+1:] }
+
+// guards reports whether the filter that a patch adds decides who may pass, by its type or because
+// the patch says so. Where such a filter is missing nothing passes.
+func guards(p Patch) bool {
+	if p.Class == model.AuthenticationClass || p.Class == model.AuthorizationClass {
+		return true
+	}
+	return slices.ContainsFunc([]string{
+		"api_key_auth", "basic_auth", "csrf", "ext_authz", "jwt_authn", "oauth2", "rbac",
+	}, func(extension string) bool {
+		return strings.HasPrefix(typeOf(p), "envoy.extensions.filters.http."+extension+".")
+	})
 }
 
 // isOfPolicies reports whether policies come to filters with a name. Where they are one list apart,

@@ -72,11 +72,20 @@ func (t task[M]) on(m M) (M, Outcome) {
 	}
 }
 
-// without does the task without some patches.
-func (t task[M]) without(out []bool, m M) (*run, M) {
-	r := &run{patches: t.patches, context: t.context, out: out, Outcome: Outcome{
+// without does the task without some patches. All of them fail if one makes it panic: what anybody
+// can write must not end the control plane.
+func (t task[M]) without(out []bool, m M) (r *run, changed M) {
+	r = &run{patches: t.patches, context: t.context, out: out, Outcome: Outcome{
 		Matched: make([]int, len(out)), Failed: make([]error, len(out)),
 	}}
+	defer func() {
+		if cause := recover(); cause != nil {
+			for i := range r.Failed {
+				r.Failed[i] = fmt.Errorf("a mistake of Lateen's in a patch of this message: %v", cause)
+			}
+			changed = m
+		}
+	}()
 	return r, t.do(r, proto.CloneOf(m))
 }
 

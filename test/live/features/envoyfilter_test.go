@@ -370,4 +370,11 @@ func TestAFilterThatIsRefusedIsLeftOutAlone(t *testing.T) {
 			m.awaitSoon("the other patch is used", answers("x-lua", "good"))
 			requireStatus(t, http.StatusOK, m.client.Get("http://web/"))
 		})
+	m.Run("a guard that Envoy cannot read closes", livemesh.File("filter.yaml", filterObject("f", "web", patches(
+		before("SIDECAR_INBOUND", "{name: bad, typed_config: "+message(
+			"envoy.extensions.filters.http.basic_auth.v3.BasicAuth", "users: {inline_string: garbage}")+"}")))),
+		func(t *testing.T, _ *livemesh.Mesh) {
+			m.awaitSoon("nobody passes", hasStatus(http.StatusForbidden, "http://web/"))
+			requireStatus(t, http.StatusOK, m.client.Get("http://other/"))
+		})
 }
