@@ -14,6 +14,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // patchingFilter is an EnvoyFilter with one patch: "target | match | operation | value".
@@ -193,4 +195,33 @@ func TestTheOrderOfPatchesChanges(t *testing.T) {
 	requireFollows(t, patchedSidecar(), [][]model.Object{
 		append(patchedServices(), of("a", 0), of("b", 0)), {of("a", 1)}, {of("a", 0)},
 	})
+}
+
+// A Gateway comes whose server shares the table of another one's, by another port. Virtual hosts of
+// the other one that patches match by the port follow.
+func TestAGatewayRenumbersATable(t *testing.T) {
+	ingress := aloneService("ingress", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP, Target: 8080})
+	ingress.Selector = gatewayLabels
+	more, _ := aloneGateway(80, model.HTTP)
+	more.Name, more.Servers[0].Hosts[0].Host = "more", "b.com"
+	before := append(patchedServices(), ingress, gatewayPod(), patchingFilter(t, "f",
+		"VIRTUAL_HOST | context: GATEWAY, routeConfiguration: {portNumber: 8080} | "+
+			"MERGE | value: {response_headers_to_remove: [x]}"))
+	requireFollowsUpdates(t, gatewayProxy(), [][]state.Update{
+		updatesOf(before), updatesOf([]model.Object{more}), {{Key: more.Key()}},
+	})
+}
+
+// An EnvoyFilter is for proxies of its own namespace, and in the root namespace for all.
+func TestAnEnvoyFilterIsForItsNamespace(t *testing.T) {
+	with := func(namespace string) map[string]resource.Version {
+		f := patchingFilter(t, "f", "CLUSTER |  | MERGE | value: {connect_timeout: 3s}")
+		f.Namespace = namespace
+		w := state.NewWriter()
+		w.Apply(updatesOf(append(patchedServices(), f)))
+		return dump(placeIn(t, w.Snapshot(), patchedSidecar()).state)
+	}
+	require.NotEqual(t, with("another"), with("default"))
+	require.Equal(t, with("default"), with(model.DefaultMesh().RootNamespace))
+	require.Equal(t, with("another"), with("yet-another"))
 }

@@ -97,6 +97,42 @@ func (m *impact) markFilters() {
 	}
 }
 
+// addRenumbered adds the virtual hosts of the tables whose servers have other ports than before,
+// where patches match tables by their ports.
+func (m *impact) addRenumbered(from, to *scope.Scope, found causes[unit]) {
+	if !matchesPorts(from) && !matchesPorts(to) {
+		return
+	}
+	renumbered := map[string]cause{}
+	for _, s := range []*scope.Scope{from, to} {
+		for g, by := range m.gatewaysOf(s) {
+			eachPort(s, g, func(at scope.Address) {
+				table := plaintextTable(at)
+				if !slices.Equal(portsOfTable(from, table), portsOfTable(to, table)) {
+					renumbered[table] = by
+				}
+			})
+		}
+	}
+	if len(renumbered) == 0 {
+		return
+	}
+	for g := range to.Gateways() {
+		eachGatewayHost(to, g, func(u unit) {
+			if by, is := renumbered[u.table]; is {
+				found.add(u, by)
+			}
+		})
+	}
+}
+
+// matchesPorts reports whether patches of a class match route tables by their ports.
+func matchesPorts(s *scope.Scope) bool {
+	return slices.ContainsFunc(s.EnvoyFilters(), func(f *model.EnvoyFilter) bool {
+		return slices.ContainsFunc(f.Patches, func(p *model.ConfigPatch) bool { return p.Route.Port != 0 })
+	})
+}
+
 // differing returns the patches that only one of two lists has. Where those that both have stand in
 // another order, it returns all.
 func differing(a, b []patch.Patch) (found []patch.Patch) {

@@ -44,6 +44,7 @@ func (gatewayHostKind) touched(m *impact, from, to *scope.Scope, found causes[un
 	}
 	m.addMisdirected(from, to, found)
 	m.addAtOtherIngresses(from, to, found)
+	m.addRenumbered(from, to, found)
 }
 
 // addBoundHosts adds the virtual hosts of touched VirtualServices.

@@ -19,6 +19,8 @@ var patchFaults = [][]fault{
 		without("ExprStmt found.add(unit{kind: addedKind{}}, m.patches.by)", "what patches add")),
 	in("compile.class.editTables",
 		without("ExprStmt c.editAddedHosts(builder, s, name, e)", "virtual hosts that patches add")),
+	in("compile.gatewayHostKind.touched",
+		without("ExprStmt m.addRenumbered(from, to, found)", "a table whose servers have other ports")),
 	in("scope.Moves.addProxyMatches",
 		without("AssignStmt m.matches = append(m.matches, movingMatch{…", "what patches match of proxies moves them")),
 }

@@ -67,6 +67,7 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 		"TestOnePartOfAPolicyChanges",
 		"TestOnePartOfAPatchChanges",
 		"TestTheOrderOfPatchesChanges",
+		"TestAGatewayRenumbersATable",
 		"TestAnAliasOfTheTrustDomainChanges",
 		"TestAPolicyBesideAnAuthorizerChangesNoListener",
 		"TestAGatewayAloneIsDeployedOtherwise",

@@ -1,6 +1,8 @@
 package patch
 
 import (
+	"errors"
+
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	filterchainv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/filter_chain/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
@@ -30,13 +32,22 @@ func (r *run) policies(of *corev3.TypedExtensionConfig) *corev3.TypedExtensionCo
 			}
 			of := list[*hcmv3.HttpFilter]{items: filters, merge: mergeFilter[*hcmv3.HttpFilter]}
 			of.is = func(f *hcmv3.HttpFilter) bool { return f.GetName() == p.Listener.Chain.SubFilter }
-			items, n, err := of.edit(p, value[*hcmv3.HttpFilter])
+			items, n, err := of.edit(p, policyFilter)
 			filters = items
 			r.note(i, n, err)
 		}
 	}
 	of.TypedConfig = pb.Any(pb.ListOfFilters(inList(filters)))
 	return of
+}
+
+// policyFilter makes the filter that a patch adds to the list. A list has configurations alone.
+func policyFilter(p Patch) (*hcmv3.HttpFilter, error) {
+	f, err := value[*hcmv3.HttpFilter](p)
+	if err == nil && (f.GetConfigDiscovery() != nil || f.GetDisabled()) {
+		err = errors.New("a filter among those of policies can be neither disabled nor discovered")
+	}
+	return f, err
 }
 
 // inListener returns the filters of a list as they would stand in a listener.
