@@ -30,8 +30,8 @@ func bindSuffix(bind string) string {
 }
 
 // portsOfTable returns the ports of the servers that share a route table for HTTP in plaintext, if
-// they are not the bound one: callers know a gateway's port by that of its Service. Of other tables
-// it returns none.
+// one of them is not the bound one: callers know a gateway's port by that of its Service. Of other
+// tables it returns none.
 func portsOfTable(s *scope.Scope, table string) (ports []uint16) {
 	text, is := strings.CutPrefix(table, "http.")
 	number, bind, _ := strings.Cut(text, ".")
@@ -40,10 +40,14 @@ func portsOfTable(s *scope.Scope, table string) (ports []uint16) {
 		return nil
 	}
 	for _, sv := range serversOfTable(s, scope.Address{Port: uint16(bound), Bind: bind}, table) {
-		if sv.Port != uint16(bound) && !slices.Contains(ports, sv.Port) {
+		if !slices.Contains(ports, sv.Port) {
 			ports = append(ports, sv.Port)
 		}
 	}
+	if !slices.ContainsFunc(ports, func(port uint16) bool { return port != uint16(bound) }) {
+		return nil
+	}
+	slices.Sort(ports)
 	return ports
 }
 

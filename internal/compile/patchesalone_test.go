@@ -197,15 +197,15 @@ func TestTheOrderOfPatchesChanges(t *testing.T) {
 	})
 }
 
-// A Gateway comes whose server shares the table of another one's, by another port. Virtual hosts of
-// the other one that patches match by the port follow.
+// A Gateway comes whose server shares the table of another one's, by another port. Patches that
+// match by this port are then for virtual hosts of the other one too.
 func TestAGatewayRenumbersATable(t *testing.T) {
 	ingress := aloneService("ingress", model.ServicePort{Name: "http", Port: 80, Protocol: model.HTTP, Target: 8080})
 	ingress.Selector = gatewayLabels
 	more, _ := aloneGateway(80, model.HTTP)
 	more.Name, more.Servers[0].Hosts[0].Host = "more", "b.com"
 	before := append(patchedServices(), ingress, gatewayPod(), patchingFilter(t, "f",
-		"VIRTUAL_HOST | context: GATEWAY, routeConfiguration: {portNumber: 8080} | "+
+		"VIRTUAL_HOST | context: GATEWAY, routeConfiguration: {portNumber: 80} | "+
 			"MERGE | value: {response_headers_to_remove: [x]}"))
 	requireFollowsUpdates(t, gatewayProxy(), [][]state.Update{
 		updatesOf(before), updatesOf([]model.Object{more}), {{Key: more.Key()}},

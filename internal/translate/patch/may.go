@@ -37,7 +37,7 @@ func (p Patch) MayChangeTable(at TableSite) bool { return p.IsFor(at.Context) &&
 // name in a table.
 func (p Patch) MayChangeHost(name string, at TableSite) bool {
 	adds := p.Target == model.PatchVirtualHost && p.Operation == model.PatchAdd
-	return !adds && p.IsFor(at.Context) && at.matches(p.Route) && (p.Route.Host == "" || p.Route.Host == name)
+	return !adds && p.IsFor(at.Context) && at.matches(p.Route) && (p.Route.Host == "" || at.names(p.Route.Host, name))
 }
 
 // IsOfPolicies reports whether a patch is for the filters that policies come to, at whatever port.

@@ -14,8 +14,8 @@ import (
 type TableSite struct {
 	Context model.PatchContext
 	Name    string
-	// Ports are those of the services that lead to a gateway's port, where they are not the port
-	// itself.
+	// Ports are those of the servers that share a gateway's table, if one of them is another port
+	// than the bound one: that of a Service that leads there.
 	Ports *model.List[uint16]
 }
 
@@ -68,7 +68,7 @@ func (r *run) table(t *routev3.RouteConfiguration, at TableSite) {
 
 func (r *run) virtualHost(h *routev3.VirtualHost, at TableSite) *routev3.VirtualHost {
 	for i, p := range r.of(model.PatchVirtualHost) {
-		if !at.matches(p.Route) || !matchesHost(p.Route, h) {
+		if !at.matches(p.Route) || !at.matchesHost(p.Route, h) {
 			continue
 		}
 		if p.Operation == model.PatchReplace {
@@ -91,7 +91,7 @@ func (r *run) routes(h *routev3.VirtualHost, at TableSite) {
 	for _, changes := range []bool{true, false} {
 		for i, p := range r.of(model.PatchHTTPRoute) {
 			changesThem := p.Operation.Merges() || p.Operation == model.PatchRemove
-			if changes != changesThem || !at.matches(p.Route) || !matchesHost(p.Route, h) {
+			if changes != changesThem || !at.matches(p.Route) || !at.matchesHost(p.Route, h) {
 				continue
 			}
 			of := list[*routev3.Route]{items: h.GetRoutes(), merge: mergeRoute}
@@ -145,8 +145,38 @@ func portOfTable(name string) string {
 	return name
 }
 
-func matchesHost(m model.RouteMatch, h *routev3.VirtualHost) bool {
-	return (m.Host == "" || m.Host == h.GetName()) && (m.Domain == "" || slices.Contains(h.GetDomains(), m.Domain))
+func (at TableSite) matchesHost(m model.RouteMatch, h *routev3.VirtualHost) bool {
+	return (m.Host == "" || at.names(m.Host, h.GetName())) &&
+		(m.Domain == "" || slices.Contains(h.GetDomains(), m.Domain))
+}
+
+// names reports whether a match names a virtual host. Of a gateway's the port is the bound one, and
+// in Istio that of the server.
+func (at TableSite) names(match, name string) bool {
+	if match == name {
+		return true
+	}
+	host, port := cutPort(match)
+	of, _ := cutPort(name)
+	return at.Context == model.GatewayContext && host == of && port != "" && at.hasPort(port)
+}
+
+// hasPort reports whether a server of a gateway's table has a port.
+func (at TableSite) hasPort(port string) bool {
+	if parts := strings.Split(at.Name, "."); parts[0] == "https" && len(parts) > 1 {
+		return parts[1] == port
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && at.Ports.Contains(uint16(number))
+}
+
+// cutPort cuts "host:port".
+func cutPort(name string) (host, port string) {
+	i := strings.LastIndexByte(name, ':')
+	if i < 0 {
+		return name, ""
+	}
+	return name[:i], name[i+1:]
 }
 
 func matchesRoute(m model.RouteMatch, r *routev3.Route) bool {
