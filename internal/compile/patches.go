@@ -232,8 +232,8 @@ func (b unitBuilder) listenerPatches(s *scope.Scope, name string, port uint16, i
 // hostPatches returns what changes a virtual host of a table.
 func (b unitBuilder) hostPatches(s *scope.Scope, table, name string) patched {
 	set := b.patches.of(s)
-	if set == nil {
-		return patched{}
+	if set == nil || len(set.of[model.PatchVirtualHost])+len(set.of[model.PatchHTTPRoute]) == 0 {
+		return patched{} // without asking for the servers of the table, for each of its virtual hosts
 	}
 	of := b.tableSite(s, table)
 	of.by = set.which(func(p patch.Patch) bool {

@@ -100,29 +100,24 @@ func addedBy(p patch.Patch, context model.PatchContext) (in addedInput, typ reso
 	if !patch.Adds(p, context) {
 		return in, 0
 	}
-	switch p.Target {
-	case model.PatchCluster:
-		return addedInput{p.ConfigPatch}, resource.Cluster
-	case model.PatchListener:
-		return addedInput{p.ConfigPatch}, resource.Listener
-	case model.PatchExtensionConfig:
-		return addedInput{p.ConfigPatch}, resource.Filter
-	}
-	return in, 0
+	typ = map[model.PatchTarget]resource.Type{
+		model.PatchCluster:         resource.Cluster,
+		model.PatchListener:        resource.Listener,
+		model.PatchExtensionConfig: resource.Filter,
+	}[p.Target]
+	return addedInput{p.ConfigPatch}, typ
 }
 
 // addition makes the message that a patch adds. What its values are was checked when they were
 // read.
 func addition(in addedInput) made {
-	m := made{name: in.Value.Name}
-	switch of, err := patch.Addition(in.ConfigPatch); {
-	case err != nil:
+	of, err := patch.Addition(in.ConfigPatch)
+	if err != nil {
 		return made{}
-	default:
-		m.message = of
-		if c, is := of.(*clusterv3.Cluster); is {
-			m.traits.EDS = c.GetType() == clusterv3.Cluster_EDS
-		}
+	}
+	m := made{name: in.Value.Name, message: of}
+	if c, is := of.(*clusterv3.Cluster); is {
+		m.traits.EDS = c.GetType() == clusterv3.Cluster_EDS
 	}
 	return m
 }

@@ -1,7 +1,7 @@
 // Package patch owns what EnvoyFilters do to Envoy's messages. Its functions are pure.
 //
 //	Cluster, Listener, Table, VirtualHost   ──► the changed message, or nil if it is removed
-//	AddedCluster, AddedListener, AddedHost, … ──► the message that a patch adds
+//	Adds, AddsHost, Addition                ──► whether a patch adds a resource, and its message
 //
 // Matches, the order of operations and their results are those of Istio. Other than there:
 //
