@@ -387,7 +387,7 @@ func (p *Pipeline) refusedResource(name string, err error) {
 func (p *Pipeline) refusedPatch(r compile.RefusedPatch) {
 	p.metrics.Drops.WithLabelValues("invalid_patch").Inc()
 	p.o.Log.Warn("a patch cannot be applied to a resource, and is left out there",
-		"envoyfilter", r.EnvoyFilter, "patch", r.Index, "resource", r.Resource, "error", r.Err)
+		"object", r.Owner, "patch", r.Index, "resource", r.Resource, "error", r.Err)
 }
 
 // Pushes delivers a record of each generation once every proxy has acknowledged it.

@@ -5,6 +5,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/translate/patch"
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
@@ -34,10 +35,10 @@ type Refusals struct {
 
 // RefusedPatch is a patch that cannot be applied.
 type RefusedPatch struct {
-	EnvoyFilter string // "namespace/name"
-	Index       int    // in configPatches
-	Resource    string
-	Err         error
+	Owner    source.Key // the object that has it
+	Index    int        // in its configPatches
+	Resource string
+	Err      error
 }
 
 func newEmitter(store *resource.Store, refusals Refusals) *emitter {
@@ -132,7 +133,7 @@ func (e *emitter) told(name string, by patch.Patches, out patch.Outcome) {
 	for i, err := range out.Failed {
 		if err != nil {
 			p := by.At(i)
-			e.refusals.Patch(RefusedPatch{EnvoyFilter: p.Owner, Index: p.Index, Resource: name, Err: err})
+			e.refusals.Patch(RefusedPatch{Owner: p.Owner, Index: p.Index, Resource: name, Err: err})
 		}
 	}
 }

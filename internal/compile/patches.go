@@ -117,7 +117,7 @@ func (c *patchCache) newSet(key patchSetKey) *patchSet {
 	for f := range key.filters.All() {
 		for _, p := range f.Patches {
 			if p.Proxy == (model.ProxyMatch{}) || key.matches.Contains(p.Proxy) {
-				set.list = append(set.list, patch.Patch{ConfigPatch: p, Owner: f.Namespace + "/" + f.Name})
+				set.list = append(set.list, patch.Patch{ConfigPatch: p, Owner: f.Key()})
 			}
 		}
 	}

@@ -2,11 +2,9 @@ package compile
 
 import (
 	"fmt"
-	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 
-	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -75,11 +73,10 @@ type slotName struct {
 }
 
 func addedTwice(p, first patch.Patch) source.Problem {
-	namespace, name, _ := strings.Cut(p.Owner, "/")
 	return source.Problem{
-		Severity: source.Error, Object: source.Key{Kind: kinds.EnvoyFilter, Namespace: namespace, Name: name},
+		Severity: source.Error, Object: p.Owner,
 		Path: fmt.Sprintf("spec.configPatches[%d].patch.value", p.Index), Value: p.Value.Name,
-		Message: "is also what EnvoyFilter " + first.Owner + " adds, which comes first; this one is left out",
+		Message: "is also what " + first.Owner.String() + " adds, which comes first; this one is left out",
 		Want:    "another name",
 	}
 }

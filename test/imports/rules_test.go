@@ -60,7 +60,7 @@ var rules = []rule{
 	{"translate/evaluate", "api/jwks api/model mesh/policy"},
 	{"translate/authz", "api/jwks api/model translate/pb"},
 	{"translate/cluster", "api/kinds api/model translate/pb"},
-	{"translate/patch", "api/model translate/pb"},
+	{"translate/patch", "source api/model translate/pb"},
 	{"translate/endpoint", "api/model translate/pb"},
 	{"translate/listener", "api/cel api/model translate/pb xds/proxystats"},
 	{"translate/route", "api/kinds source api/model translate/pb"},

@@ -28,8 +28,8 @@ func WithStatusOf(k Kind) *Descriptor {
 // servers are asked.
 func reported() []Descriptor {
 	return []Descriptor{
-		istioReported("TrafficExtension", "trafficextensions", ExtensionsGroup, "v1alpha1"),
-		istioReported("WasmPlugin", "wasmplugins", ExtensionsGroup, "v1alpha1"),
+		istioReported(TrafficExtension, "trafficextensions", ExtensionsGroup, "v1alpha1"),
+		istioReported(WasmPlugin, "wasmplugins", ExtensionsGroup, "v1alpha1"),
 
 		gatewayAPIReported("UDPRoute", "udproutes", "v1", "v1alpha2"),
 	}

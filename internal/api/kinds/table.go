@@ -69,6 +69,9 @@ const (
 	Telemetry             Kind = "Telemetry"
 	ProxyConfig           Kind = "ProxyConfig"
 	EnvoyFilter           Kind = "EnvoyFilter"
+	WasmPlugin            Kind = "WasmPlugin"
+	TrafficExtension      Kind = "TrafficExtension"
+	RateLimit             Kind = "RateLimit"
 
 	GatewayClass Kind = "GatewayClass"
 	// KubernetesGateway is the Gateway of the Gateway API. Its group is a part of the name, because
@@ -327,4 +330,4 @@ func beside() map[string]string {
 }
 
 // unreadProtecting returns those of the unread kinds that are there to protect, or often do.
-func unreadProtecting() []Kind { return []Kind{"WasmPlugin"} }
+func unreadProtecting() []Kind { return []Kind{WasmPlugin} }

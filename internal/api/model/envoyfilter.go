@@ -6,7 +6,7 @@ import (
 )
 
 // EnvoyFilter changes the configuration that the control plane makes for proxies
-// (networking.istio.io/v1alpha3).
+// (networking.istio.io/v1alpha3). Objects of other kinds that add filters become one too.
 type EnvoyFilter struct {
 	Meta
 	Selection
@@ -29,8 +29,8 @@ func (f *EnvoyFilter) ProxyMatches() []ProxyMatch {
 	return found
 }
 
-// CompareFilters is the order in which EnvoyFilters are applied to proxies that have both: by
-// priority, then those of the root namespace, then by age and name, as in Istio.
+// CompareFilters is the order in which EnvoyFilters are applied to proxies that have both: by kind,
+// then by priority, then those of the root namespace, then by age and name, as in Istio.
 func CompareFilters(a, b *EnvoyFilter, rootNamespace string) int {
 	ofRoot := func(f *EnvoyFilter) int {
 		if f.Namespace == rootNamespace {
@@ -39,7 +39,8 @@ func CompareFilters(a, b *EnvoyFilter, rootNamespace string) int {
 		return 1
 	}
 	return cmp.Or(
-		cmp.Compare(a.Priority, b.Priority), cmp.Compare(ofRoot(a), ofRoot(b)), cmp.Compare(a.Created, b.Created),
+		cmp.Compare(KindRank(a.Kind), KindRank(b.Kind)), cmp.Compare(a.Priority, b.Priority),
+		cmp.Compare(ofRoot(a), ofRoot(b)), cmp.Compare(a.Created, b.Created),
 		cmp.Compare(a.Name+"."+a.Namespace, b.Name+"."+b.Namespace),
 	)
 }

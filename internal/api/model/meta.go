@@ -29,7 +29,7 @@ func (m *Meta) Key() source.Key {
 // and UID.
 func (m *Meta) Compare(o *Meta) int {
 	return cmp.Or(
-		cmp.Compare(kindRank(m.Kind), kindRank(o.Kind)),
+		cmp.Compare(KindRank(m.Kind), KindRank(o.Kind)),
 		cmp.Compare(m.Created, o.Created),
 		cmp.Compare(m.Namespace, o.Namespace),
 		cmp.Compare(m.Name, o.Name),
@@ -37,9 +37,19 @@ func (m *Meta) Compare(o *Meta) int {
 	)
 }
 
-func kindRank(k kinds.Kind) int {
-	if k == kinds.ServiceEntry {
+// KindRank returns the place of a kind among those whose objects become the same: a Service comes
+// before a ServiceEntry, and what adds filters in a kind of its own before an EnvoyFilter, which may
+// name these filters.
+func KindRank(k kinds.Kind) byte {
+	switch k {
+	case kinds.ServiceEntry, kinds.TrafficExtension:
 		return 1
+	case kinds.WasmPlugin:
+		return 2
+	case kinds.RateLimit:
+		return 3
+	case kinds.EnvoyFilter:
+		return 4
 	}
 	return 0
 }

@@ -99,12 +99,8 @@ func appendParts(k []byte, parts ...string) []byte {
 // ordered is a key prefix followed by the object's place in the total order of model.Meta.Compare,
 // so that walking the prefix meets the winner of a conflict first.
 func ordered(prefix []byte, m *model.Meta, host model.Host) []byte {
-	rank := byte(0)
-	if m.Kind == kinds.ServiceEntry {
-		rank = 1
-	}
 	k := slices.Grow(prefix, 1+8+4+len(m.Namespace)+len(m.Name)+len(m.UID)+len(host))
-	k = append(k, rank)
+	k = append(k, model.KindRank(m.Kind))
 	k = binary.BigEndian.AppendUint64(k, uint64(m.Created)^1<<63) // so that times before 1970 come first
 	return appendParts(k, m.Namespace, m.Name, m.UID, string(host))
 }

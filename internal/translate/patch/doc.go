@@ -15,5 +15,5 @@
 //   - Names of filters that only Istio's build of Envoy has are places: istio.metadata_exchange
 //     before all filters of requests, istio.alpn and istio.stats before the router.
 //
-// It may import api/model and translate/pb.
+// It may import source, api/model and translate/pb.
 package patch

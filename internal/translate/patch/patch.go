@@ -9,12 +9,13 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/source"
 )
 
 // Patch is a patch that may match a message.
 type Patch struct {
 	*model.ConfigPatch
-	Owner string // the EnvoyFilter, "namespace/name"
+	Owner source.Key // the object that has it
 	// Apart says that the filter of requests that the patch adds is a resource of its own (ECDS),
 	// with the filter's name. Its value may be Bare.
 	Apart bool
