@@ -2,6 +2,8 @@ package app
 
 import (
 	"hash/maphash"
+	"strconv"
+	"sync"
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
@@ -13,7 +15,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
-// meters turns the reports of the stages into metrics. The loop's goroutine calls its methods.
+// meters turns the reports of the stages into metrics. The loop's goroutine calls its methods,
+// but those that scrapes call.
 type meters struct {
 	metrics *observe.Metrics
 	// known has the hashes of the keys of all objects. A collision makes one event count as
@@ -24,6 +27,8 @@ type meters struct {
 	// pending is how many endpoints had no Pod in the last snapshot.
 	pending int
 	events  namespaceEvents
+	// patching is held while the metrics of patches are set: scrapes may overlap.
+	patching sync.Mutex
 }
 
 func (m *meters) debounced(b schedule.BatchStats) {
@@ -125,6 +130,19 @@ func (m *meters) classes(c *compile.Compiler) {
 		name := resource.Type(t).String()
 		m.metrics.Compile.ConfigLargest.WithLabelValues(name).Set(float64(size.Largest))
 		m.metrics.Compile.ConfigSum.WithLabelValues(name).Set(float64(size.Sum))
+	}
+}
+
+// patches reads what patches match. Scrapes call it, as classes do.
+func (m *meters) patches(matches []compile.PatchMatches) {
+	m.patching.Lock()
+	defer m.patching.Unlock()
+	m.metrics.Compile.PatchProxies.Reset()
+	m.metrics.Compile.PatchResources.Reset()
+	for _, p := range matches {
+		labels := []string{string(p.Owner.Kind), p.Owner.Namespace, p.Owner.Name, strconv.Itoa(p.Index)}
+		m.metrics.Compile.PatchProxies.WithLabelValues(labels...).Set(float64(p.Proxies))
+		m.metrics.Compile.PatchResources.WithLabelValues(labels...).Set(float64(p.Resources))
 	}
 }
 

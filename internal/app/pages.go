@@ -28,6 +28,7 @@ func (p *Pipeline) adminOptions() admin.Options {
 		RootNamespace: func() string { return p.meshConfig().RootNamespace },
 		Mesh: &admin.Mesh{
 			Snapshot: p.snapshot.Load, Problems: p.problemStore.Problems, Events: p.meters.events.all,
+			Patches:   p.patchEffects,
 			Templates: p.templates(), Cluster: p.o.ClusterID, Settings: settingsOf(p.o),
 		},
 	}
@@ -71,6 +72,7 @@ func Authorize(ctx context.Context, o Options, q page.AuthzQuestion) (*page.Auth
 // gather returns the metrics. What changes between generations too is read now.
 func (p *Pipeline) gather() ([]*dto.MetricFamily, error) {
 	p.meters.classes(p.compiler)
+	p.meters.patches(p.compiler.PatchMatches())
 	return p.metrics.Registry.Gather()
 }
 

@@ -1,9 +1,15 @@
 package app
 
 import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/cluster/status"
+	"github.com/lateen-mesh/lateen/internal/compile"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -42,4 +48,43 @@ func (c *Cluster) updateAttachments(next *generation) {
 func (c *Cluster) applied(changes []source.Change) {
 	c.tracker.Applied(changes)
 	c.attachments.Applied(changes)
+}
+
+// matchesPace is the time between two notes of what EnvoyFilters match. Each proxy that comes or
+// goes changes them; that one matches nothing is a problem, which is told at once.
+const matchesPace = 15 * time.Second
+
+// noteMatches says in the status of EnvoyFilters what they match, until ctx ends.
+func (c *Cluster) noteMatches(ctx context.Context, matches func() []compile.PatchMatches) {
+	every := time.NewTicker(matchesPace)
+	defer every.Stop()
+	for {
+		c.tracker.Noted(notesOf(matches()))
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+		}
+	}
+}
+
+// longestNote is how many patches of one object are noted.
+const longestNote = 40
+
+// notesOf says of each object what its patches match.
+func notesOf(matches []compile.PatchMatches) map[source.Key]string {
+	lines := map[source.Key][]string{}
+	for _, m := range matches {
+		switch at := lines[m.Owner]; {
+		case len(at) < longestNote:
+			lines[m.Owner] = append(at, m.String())
+		case len(at) == longestNote:
+			lines[m.Owner] = append(at, "and so on: lateen_patch_resources has all")
+		}
+	}
+	notes := map[source.Key]string{}
+	for k, of := range lines {
+		notes[k] = fmt.Sprintf("of the proxies of this control plane:\n%s", strings.Join(of, "\n"))
+	}
+	return notes
 }

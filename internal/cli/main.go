@@ -33,7 +33,7 @@ func newRoot() *cobra.Command {
 	root.AddCommand(serve.Request(), up.Sample(), inspect.Inject())
 	for _, looks := range []func(*terminal.Writer) *cobra.Command{
 		inspect.Status, inspect.ProxyConfig, inspect.Version, inspect.Analyze, inspect.Advise, inspect.Describe,
-		inspect.Authz, inspect.Dashboard,
+		inspect.Authz, inspect.Dashboard, inspect.EnvoyFilter,
 	} {
 		root.AddCommand(looks(out))
 	}

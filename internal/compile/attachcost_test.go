@@ -149,7 +149,7 @@ func TestOneMoreListenerSetLeavesTheTablesOfOthers(t *testing.T) {
 		costs[sets] = c
 	}
 	require.Equal(t, costs[100], costs[1000])
-	require.Equal(t, cost{misses: 3, changed: 1, upserts: 4}, costs[100])
+	require.Equal(t, cost{misses: 4, changed: 1, upserts: 4}, costs[100])
 }
 
 // gatewayWithSets is a gateway with that many ListenerSets of HTTPS, and a route for each.

@@ -57,7 +57,7 @@ func (b unitBuilder) policySlots(s *scope.Scope) []slot {
 	if !any {
 		return nil
 	}
-	return []slot{{typ: resource.Filter, name: pb.PolicyFilters, get: func() *resource.Resource {
+	return []slot{{typ: resource.Filter, name: pb.PolicyFilters, get: func() emitted {
 		return b.filters.with(in, b.policyPatches(s))
 	}}}
 }

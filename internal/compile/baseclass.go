@@ -51,6 +51,7 @@ func (c *class) startFrom(builder unitBuilder, base *class, snap *state.Snapshot
 	c.tables, c.owners = maps.Clone(base.tables), maps.Clone(base.owners)
 	c.varied, c.labelUses = maps.Clone(base.varied), maps.Clone(base.labelUses)
 	c.variedClusters = base.variedClusters
+	c.patches, c.matches = base.patches, base.matches
 	c.problems, c.borrows = map[unit][]*source.Tallied{}, 0
 	for u, list := range base.problems {
 		for _, x := range list {

@@ -7,6 +7,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/scope"
 	"github.com/lateen-mesh/lateen/internal/source"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // The first class of its kind has no base class, so all its units are compiled, which takes long
@@ -86,13 +87,14 @@ func (c *class) startBuild(builder unitBuilder, s *scope.Scope) {
 	c.scope, c.state = *s, c.state.Emptied(builder.store, s.Generation())
 	c.tables, c.owners, c.problems = map[string]table{}, map[uint16]*model.Service{}, map[unit][]*source.Tallied{}
 	c.borrows = 0
+	c.patches, c.matches = builder.patches.of(s), resource.Empty()
 	c.pending = &pendingBuild{}
 	c.pending.units, c.pending.ports = builder.units(s)
 }
 
 // compileChunk compiles at most that many of the pending units and ports.
 func (c *class) compileChunk(builder unitBuilder, most int) {
-	lacks, s, e := c.pending, &c.scope, newEdits(nil)
+	lacks, s, e := c.pending, &c.scope, newEdits(nil, &c.scope)
 	now := lacks.units[:min(most, len(lacks.units))]
 	for _, u := range now {
 		builder.counts.compiled()

@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"bytes"
 	"maps"
 	"slices"
 
@@ -34,8 +33,13 @@ type class struct {
 	owners map[uint16]*model.Service
 	// problems are what the class sees wrong in each unit.
 	problems map[unit][]*source.Tallied
-	pending  *pendingBuild // what is not compiled yet; nil for a complete class
-	borrows  borrowed
+	// patches are those of the class, nil for none, and matches what they match of it
+	// (encodeMatches). counted is what of both the patchTally has.
+	patches *patchSet
+	matches *resource.Set
+	counted countedMatches
+	pending *pendingBuild // what is not compiled yet; nil for a complete class
+	borrows borrowed
 }
 
 // borrowed are the maps of a class that are those of the class that it is a copy of.
@@ -61,19 +65,22 @@ func own[K comparable, V any](c *class, which borrowed, of *map[K]V) {
 // table is a route table: its head and the number of its virtual hosts. The head is nil until a
 // unit says that the table exists.
 type table struct {
-	head   []byte
+	head   *resource.Resource
 	vhosts int
 }
 
 // edits gathers what changes in a class.
 type edits struct {
 	sets   [resource.NumTypes][]resource.Edit
-	heads  map[string][]byte                        // nil removes the table
+	heads  map[string]*resource.Resource            // nil removes the table
 	vhosts map[string]map[string]*resource.Resource // by table and name; nil removes the virtual host
 	// observes is that of the impact.
 	observes bool
 	// patchesTables says that other patches than before may change route tables.
 	patchesTables bool
+	// patched says that the mesh has EnvoyFilters, or had, so that matches are noted.
+	patched bool
+	matches []resource.Edit // of class.matches
 	// toggled are the ports of intercepted connections that begin or cease to have requests.
 	toggled  map[uint16]bool
 	varied   map[variedKey]*varied // nil: there is none, or it is the same at all places
@@ -81,10 +88,12 @@ type edits struct {
 	shared   *sharedEdit           // what the edits were copied from; nil if the class compiled its own
 }
 
-func newEdits(f *endpointFastPath) *edits {
+// newEdits returns no edits. scopes are those of the class, before and after.
+func newEdits(f *endpointFastPath, scopes ...*scope.Scope) *edits {
 	return &edits{
+		patched:  slices.ContainsFunc(scopes, (*scope.Scope).HasEnvoyFilters),
 		fastPath: f,
-		heads:    map[string][]byte{},
+		heads:    map[string]*resource.Resource{},
 		vhosts:   map[string]map[string]*resource.Resource{},
 		toggled:  map[uint16]bool{},
 		varied:   map[variedKey]*varied{},
@@ -101,6 +110,7 @@ func (e *edits) remove(s slot) {
 		e.sets[s.typ] = append(e.sets[s.typ], resource.Edit{Name: s.name})
 		e.setVaried(s, nil)
 	}
+	e.match(s, emitted{})
 }
 
 func (e *edits) editVirtualHost(table, name string, r *resource.Resource) {
@@ -121,14 +131,22 @@ func (e *edits) put(s slot) {
 	switch {
 	case s.vary != nil:
 		e.sets[s.typ] = append(e.sets[s.typ], resource.Edit{Name: s.name})
-		e.setVaried(s, s.vary())
+		v := s.vary()
+		e.setVaried(s, v)
+		e.match(s, emitted{matched: v.matched})
 	case s.table != "":
-		e.editVirtualHost(s.table, s.name, s.get())
+		of := s.get()
+		e.editVirtualHost(s.table, s.name, of.Resource)
+		e.match(s, of)
 	case s.head != nil:
-		e.heads[s.name] = s.head()
+		of := s.head()
+		e.heads[s.name] = of.Resource
+		e.match(s, of)
 	default:
-		e.sets[s.typ] = append(e.sets[s.typ], resource.Edit{Name: s.name, Resource: s.get()})
+		of := s.get()
+		e.sets[s.typ] = append(e.sets[s.typ], resource.Edit{Name: s.name, Resource: of.Resource})
 		e.setVaried(s, nil)
+		e.match(s, of)
 	}
 }
 
@@ -140,6 +158,7 @@ func (c *class) apply(st *resource.Store, e *edits) {
 		sets[t] = e.applyTo(st, resource.Type(t), sets[t])
 	}
 	c.state = c.state.WithSets(resource.NewEndpointPart(c.scope.Generation(), sets[resource.Endpoint]), sets)
+	c.matches = e.matchesAfter(st, c.matches)
 }
 
 // editTables makes the edits of route tables.
@@ -161,11 +180,11 @@ func (c *class) editTables(builder unitBuilder, s *scope.Scope, e *edits) {
 			c.toggleRequests(builder, s, port, e)
 		}
 		c.editAddedHosts(builder, s, name, e)
-		c.editTable(builder.store, e, name)
+		c.editTable(e, name)
 	}
 }
 
-func (c *class) editTable(st *resource.Store, e *edits, name string) {
+func (c *class) editTable(e *edits, name string) {
 	was := c.tables[name]
 	t := was
 	t.vhosts += c.addedVhosts(e, name)
@@ -177,13 +196,9 @@ func (c *class) editTable(st *resource.Store, e *edits, name string) {
 	}
 	if head, set := e.heads[name]; set {
 		t.head = head
-		edit := resource.Edit{Name: name}
-		if head != nil {
-			edit.Resource = st.Canonical(resource.NewTableHead(name, head))
-		}
-		e.sets[resource.Route] = append(e.sets[resource.Route], edit)
+		e.sets[resource.Route] = append(e.sets[resource.Route], resource.Edit{Name: name, Resource: head})
 	}
-	if t.vhosts == was.vhosts && bytes.Equal(t.head, was.head) && (t.head == nil) == (was.head == nil) {
+	if t == was {
 		return
 	}
 	own(c, borrowedTables, &c.tables)
@@ -276,10 +291,13 @@ func (c *class) stepTo(
 		if m.reasons != nil {
 			m.reasons[c] = shared.causes
 		}
-		if next, replaced := c.replace(builder, m, shared); replaced {
+		if next, replaced := c.replace(builder, m, shared); replaced { // never with other patches
 			c.setScope(to)
 			return c.setState(next, changed), false
 		}
+	}
+	if m.patches != nil {
+		c.patches = builder.patches.of(to)
 	}
 	e := c.compile(builder, m, shared, to)
 	e.observes = m.observes || m.patches.listeners()
@@ -326,7 +344,7 @@ func (c *class) stepEndpoints(builder unitBuilder, m *impact, changed []resource
 		return changed
 	}
 	if len(c.varied) > 0 {
-		e := newEdits(m.fastPath)
+		e := newEdits(m.fastPath, &c.scope)
 		m.fastPath.editVaried(c, e)
 		c.apply(builder.store, e)
 		c.noteVaried(e) // the labels stay the same

@@ -65,6 +65,7 @@ func newCompiler(refusals Refusals, kinds []unitKind) *Compiler {
 			classifier: scope.NewClassifier(),
 			classes:    map[scope.Class]*class{},
 			members:    newMembers(),
+			matched:    newPatchTally(),
 		},
 		chunkSize: defaultChunkSize,
 	}

@@ -25,6 +25,7 @@ type compiled struct {
 	building   *class // is built in chunks: has no proxy yet, and is in no list
 	nextID     resource.ClassID
 	forked     *forked // nil of the original
+	matched    *patchTally
 }
 
 // forked is what a fork has in place of what the members say of where they are.
@@ -42,7 +43,7 @@ type seated struct {
 // fork returns a fork. It costs as much for each class as asking whether a change concerns it.
 func (c *compiled) fork() *compiled {
 	f := *c
-	f.builder.translationCache = c.builder.fork()
+	f.builder.translationCache, f.matched = c.builder.fork(), c.matched.fork()
 	f.classes, f.list = make(map[scope.Class]*class, len(c.classes)), make([]*class, 0, len(c.list))
 	f.forked = &forked{copies: map[*variant]*variant{}, seats: map[*Member]seated{}}
 	for _, cl := range c.list {
@@ -189,6 +190,9 @@ func (c *compiled) advance(d *state.Delta, changed []resource.ClassState) Step {
 	}
 	m.steps.close()
 	c.move(d, rekeyed, &step)
+	for _, cl := range c.list {
+		c.matched.update(cl, c.builder.problems)
+	}
 	step.Appeared, step.Fixed = c.builder.problems.Flush()
 	return step
 }

@@ -31,7 +31,7 @@ func (b unitBuilder) anyNameSlots(s *scope.Scope) []slot {
 		return nil
 	}
 	mesh := s.Mesh()
-	return []slot{{typ: resource.Cluster, name: cluster.AnyNameName, get: func() *resource.Resource {
+	return []slot{{typ: resource.Cluster, name: cluster.AnyNameName, get: func() emitted {
 		return b.passthrough.with(cluster.PassthroughInput{
 			DynamicDNS:     true,
 			Stack:          s.Settings().Stack,

@@ -168,19 +168,19 @@ func (b unitBuilder) egressSlots(s *scope.Scope, report func(source.Problem)) (s
 func (b unitBuilder) requestListener(s *scope.Scope, l *model.EgressListener, at egressAddress) []slot {
 	table := egressTable(l)
 	slots := []slot{
-		{typ: resource.Listener, name: at.name, get: func() *resource.Resource {
+		{typ: resource.Listener, name: at.name, get: func() emitted {
 			return b.proxies.with(listener.HTTPInput{
 				Name: at.name, Bind: at.bind, Port: l.Port, BindToPort: at.toPort, RouteTable: table,
 				ProxyUnknown: !s.Intercepts(), DynamicDNS: s.Settings().DynamicDNS,
 				Common: b.common(s, model.ClientMode),
 			}, b.listenerPatches(s, at.name, l.Port, false))
 		}},
-		{typ: resource.VirtualHost, table: table, name: fallbackName(s), get: func() *resource.Resource {
+		{typ: resource.VirtualHost, table: table, name: fallbackName(s), get: func() emitted {
 			return b.fallback(s, table)
 		}},
 	}
 	if l.NamesPorts() {
-		slots = append(slots, slot{typ: resource.Route, name: table, head: func() []byte {
+		slots = append(slots, slot{typ: resource.Route, name: table, head: func() emitted {
 			return b.tableHead(s, route.TableInput{Name: table})
 		}})
 	}
@@ -205,7 +205,7 @@ func (b unitBuilder) byteListener(s *scope.Scope, l *model.EgressListener, at eg
 	if len(chains.found) == 0 {
 		return nil
 	}
-	return []slot{{typ: resource.Listener, name: at.name, get: func() *resource.Resource {
+	return []slot{{typ: resource.Listener, name: at.name, get: func() emitted {
 		return b.tcp.with(listener.TCPInput{
 			Name: at.name, Bind: at.bind, Port: l.Port, BindToPort: at.toPort, Chains: b.chains.List(chains.found),
 			Common: b.common(s, model.ClientMode),

@@ -72,13 +72,34 @@ type emission[In comparable] struct {
 }
 
 // translation is a translation to messages, and the resources that were made of them.
-type translation[In comparable] struct{ *memo[emission[In]] }
+type translation[In comparable] struct {
+	*memo[emission[In]]
+	// matched is what became of the patches of an emission.
+	matched map[emission[In]]*resource.Resource
+}
+
+// emitted is what an emission came to.
+type emitted struct {
+	*resource.Resource // nil for nothing
+	// matched is what became of its patches (matchesOf); nil if there are none.
+	matched *resource.Resource
+}
+
+// unpatched is a resource that no patch can change.
+func unpatched(r *resource.Resource) emitted { return emitted{Resource: r} }
 
 // declare adds a kind of translation to those of the emitter. Metrics call it by its kind.
 func declare[In comparable](e *emitter, kind string, translate func(In) made) translation[In] {
-	return translation[In]{remember(e, kind, func(of emission[In]) *resource.Resource {
-		return e.emit(translate(of.in), of.patched)
-	})}
+	t := translation[In]{matched: map[emission[In]]*resource.Resource{}}
+	t.memo = newMemo(e.store, func(of emission[In]) *resource.Resource {
+		r := e.emit(translate(of.in), of.patched)
+		if r.matched != nil {
+			t.matched[of] = r.matched
+		}
+		return r.Resource
+	})
+	e.memos[kind] = t
+	return t
 }
 
 // remember adds a kind of resource that is made otherwise than of one message.
@@ -89,29 +110,48 @@ func remember[In comparable](e *emitter, kind string, assemble func(In) *resourc
 }
 
 // get returns what an input comes to: nil for nothing, or for what cannot be served.
-func (t translation[In]) get(in In) *resource.Resource { return t.with(in, patched{}) }
+func (t translation[In]) get(in In) emitted { return t.with(in, patched{}) }
 
 // with is get for a message that patches change. What they remove is nothing.
-func (t translation[In]) with(in In, by patched) *resource.Resource {
+func (t translation[In]) with(in In, by patched) emitted {
 	if by.by == nil {
-		by = patched{}
+		return emitted{Resource: t.memo.get(emission[In]{in: in})}
 	}
-	return t.memo.get(emission[In]{in, by})
+	of := emission[In]{in, by}
+	r := t.memo.get(of)
+	return emitted{r, t.matched[of]}
+}
+
+// sweep forgets the results that are not live.
+func (t translation[In]) sweep(live *resource.Live) {
+	t.memo.sweep(live)
+	for of := range t.matched {
+		if _, known := t.results.Find(of); !known {
+			delete(t.matched, of)
+		}
+	}
 }
 
 // emit makes a resource of a message, patched.
-func (e *emitter) emit(m made, by patched) *resource.Resource {
+func (e *emitter) emit(m made, by patched) (out emitted) {
 	if m.message == nil {
-		return nil
+		return out
 	}
 	if by.by != nil {
-		changed, out := by.apply(m)
-		e.told(m.name, by.by, out)
+		changed, outcome := by.apply(m)
+		e.told(m.name, by.by, outcome)
+		out.matched = matchesOf(m, by.by, outcome)
 		m = changed
 		if m.message == nil {
-			return nil
+			return out
 		}
 	}
+	out.Resource = e.resourceOf(m)
+	return out
+}
+
+// resourceOf makes a resource of a message; nil for what cannot be served.
+func (e *emitter) resourceOf(m made) *resource.Resource {
 	r, err := e.encode(m)
 	if err == nil {
 		return r
@@ -158,6 +198,9 @@ func (e *emitter) encode(m made) (*resource.Resource, error) {
 	m.traits.Refs = e.refsOf(m.message)
 	if ofTable {
 		return resource.NewVirtualHost(m.table, m.name, body, m.traits.Refs), nil
+	}
+	if _, head := m.message.(*routev3.RouteConfiguration); head {
+		return resource.NewTableHead(m.name, body), nil
 	}
 	return resource.NewWith(m.name, body, m.traits), nil
 }

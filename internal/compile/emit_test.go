@@ -38,9 +38,10 @@ func TestEmissionIsRememberedByInputAndPatches(t *testing.T) {
 	random, same := merging(t, &clusterv3.Cluster{LbPolicy: clusterv3.Cluster_RANDOM}), merging(t, &clusterv3.Cluster{})
 	other := clusters.with("a", random)
 	require.NotEqual(t, plain.Body(), other.Body())
-	require.Same(t, plain, clusters.with("a", same), "patches that change nothing make the same bytes")
-	require.Same(t, plain, clusters.get("a"))
-	require.Same(t, other, clusters.with("a", random))
+	require.Same(t, plain.Resource, clusters.with("a", same).Resource, "patches that change nothing make the same bytes")
+	require.Equal(t, plain, clusters.get("a"))
+	require.Equal(t, other, clusters.with("a", random))
+	require.Equal(t, []match{{n: 1}}, decodeMatches(other.matched))
 	require.Equal(t, 3, translated)
 	require.Equal(t, TranslateStats{Hits: 2, Misses: 3, Equal: 1}, e.memos["cluster"].counts())
 }
@@ -56,7 +57,10 @@ func TestPatchedMessageIsChecked(t *testing.T) {
 		return made{name: name, message: &clusterv3.Cluster{Name: name}}
 	})
 	at := merging(t, &clusterv3.Cluster{ConnectTimeout: durationpb.New(0)})
-	require.Same(t, clusters.get("a"), clusters.with("a", at))
+	left := clusters.with("a", at)
+	require.Same(t, clusters.get("a").Resource, left.Resource)
+	require.Len(t, decodeMatches(left.matched), 1)
+	require.Contains(t, decodeMatches(left.matched)[0].failed, "ConnectTimeout")
 	require.Equal(t, []string{"a"}, refused)
 }
 
@@ -68,7 +72,7 @@ func TestRefusedEndpointIsNoResource(t *testing.T) {
 		Endpoint: func(_ model.Endpoint, err error) { refused++ },
 	}))
 	bad := memberKey{in: endpoint.Input{Address: "not an address", Port: 80}}
-	require.Nil(t, g.members.get(bad))
-	require.Nil(t, g.members.get(bad))
+	require.Nil(t, g.members.get(bad).Resource)
+	require.Nil(t, g.members.get(bad).Resource)
 	require.Equal(t, 1, refused)
 }

@@ -126,7 +126,7 @@ func (b unitBuilder) gatewaySlots(s *scope.Scope, at scope.Address, report func(
 			slots = append(slots, slot{
 				typ:  resource.Route,
 				name: table,
-				head: func() []byte { return b.tableHead(s, route.TableInput{Name: table, AnyPort: true}) },
+				head: func() emitted { return b.tableHead(s, route.TableInput{Name: table, AnyPort: true}) },
 			})
 		}
 	}
@@ -148,7 +148,7 @@ func (b unitBuilder) gatewaySlots(s *scope.Scope, at scope.Address, report func(
 	return append(slots, slot{
 		typ:  resource.Listener,
 		name: in.Name,
-		get: func() *resource.Resource {
+		get: func() emitted {
 			return b.gateways.with(in, b.listenerPatches(s, in.Name, in.Port, false))
 		},
 	})
@@ -177,7 +177,7 @@ func (b unitBuilder) gatewayHostSlots(s *scope.Scope, u unit) []slot {
 		called = owners[0].at.port
 	}
 	name := string(host) + ":" + portText(port)
-	return []slot{{typ: resource.VirtualHost, table: u.table, name: name, get: func() *resource.Resource {
+	return []slot{{typ: resource.VirtualHost, table: u.table, name: name, get: func() emitted {
 		in := b.vhostInput(s, gatewayRoutes(s, owners), route.Target{}, called)
 		in.Domains = b.domains.List([]string{string(host)})
 		in.RequireTLS, in.Misdirected, in.Strangers = redirect, misdirected, true

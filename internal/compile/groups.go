@@ -147,7 +147,7 @@ func (g *groups) member(key *groupKey, id state.EndpointID, e model.Endpoint) *r
 		in.Other = e.Other
 	}
 	in.TLS = key.tls && e.TLS
-	return g.members.get(memberKey{id: id, in: in})
+	return g.members.get(memberKey{id: id, in: in}).Resource
 }
 
 // workloadOf returns what callers' metrics call an endpoint's workload, as text. It is the same for

@@ -136,7 +136,7 @@ func (in inbound) listenerPort(s *scope.Scope) listener.InboundPort {
 }
 
 func (b unitBuilder) inboundCluster(s *scope.Scope, in inbound) slot {
-	return slot{typ: resource.Cluster, name: cluster.InboundName(in.port), get: func() *resource.Resource {
+	return slot{typ: resource.Cluster, name: cluster.InboundName(in.port), get: func() emitted {
 		input := cluster.InboundInput{
 			Port:           in.port,
 			Address:        in.address,
@@ -176,7 +176,7 @@ func (b unitBuilder) servicesOf(s *scope.Scope, port uint16) *model.List[cluster
 // inboundPair returns what a port with a listener of its own has: its cluster, and the listener.
 func (b unitBuilder) inboundPair(s *scope.Scope, in inbound) []slot {
 	port := in.listenerPort(s)
-	return []slot{b.inboundCluster(s, in), {typ: resource.Listener, name: port.Name, get: func() *resource.Resource {
+	return []slot{b.inboundCluster(s, in), {typ: resource.Listener, name: port.Name, get: func() emitted {
 		return b.inbounds.with(listener.InboundInput{
 			InboundPort: port,
 			Bind:        cmp.Or(in.bind, model.OwnPod),

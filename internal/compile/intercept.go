@@ -35,7 +35,7 @@ import (
 func (b unitBuilder) virtualSlots(s *scope.Scope, ports []inbound) []slot {
 	mesh := s.Mesh()
 	slots := []slot{
-		{typ: resource.Cluster, name: cluster.InboundPassthroughName, get: func() *resource.Resource {
+		{typ: resource.Cluster, name: cluster.InboundPassthroughName, get: func() emitted {
 			return b.passthrough.with(cluster.PassthroughInput{
 				Inbound:        true,
 				Stack:          s.Settings().Stack,
@@ -44,14 +44,14 @@ func (b unitBuilder) virtualSlots(s *scope.Scope, ports []inbound) []slot {
 				KeepsCase:      s.Headers().KeepsCase,
 			}, b.clusterPatches(s, cluster.InboundPassthroughName, true))
 		}},
-		{typ: resource.Listener, name: listener.VirtualOutboundName, get: func() *resource.Resource {
+		{typ: resource.Listener, name: listener.VirtualOutboundName, get: func() emitted {
 			return b.virtualOut.with(listener.VirtualOutboundInput{
 				To: unknownCluster(s), Listens: mesh.OutboundPort, Common: b.common(s, model.ClientMode),
 			}, b.listenerPatches(
 				s, listener.VirtualOutboundName, cmp.Or(mesh.OutboundPort, model.StandardOutboundPort), false,
 			))
 		}},
-		{typ: resource.Listener, name: listener.VirtualInboundName, get: func() *resource.Resource {
+		{typ: resource.Listener, name: listener.VirtualInboundName, get: func() emitted {
 			return b.virtualIn.with(b.virtualInbound(s, ports, b.common(s, model.ServerMode)),
 				b.listenerPatches(
 					s, listener.VirtualInboundName, cmp.Or(mesh.InboundPort, model.StandardInboundPort), true,
@@ -122,7 +122,7 @@ func (b unitBuilder) interceptedVhost(s *scope.Scope, h hostPort) []slot {
 			}
 			table := h.name()
 			return []slot{
-				{typ: resource.Route, name: table, head: func() []byte {
+				{typ: resource.Route, name: table, head: func() emitted {
 					return b.tableHead(s, route.TableInput{Name: table, AnyPort: true})
 				}},
 				b.vhostSlot(s, table, h, func() []string { return []string{"*"} }),
@@ -215,7 +215,7 @@ func (b unitBuilder) vipSlots(s *scope.Scope, u unit, report func(source.Problem
 	default:
 		chains.addTCP(owner)
 	}
-	return []slot{{typ: resource.Listener, name: in.Name, get: func() *resource.Resource {
+	return []slot{{typ: resource.Listener, name: in.Name, get: func() emitted {
 		in.Chains = b.chains.List(chains.found)
 		return b.tcp.with(in, b.listenerPatches(s, in.Name, in.Port, false))
 	}}}
@@ -266,7 +266,7 @@ func (b unitBuilder) interceptedSlots(s *scope.Scope, port uint16, owner *model.
 			in.GRPCWeb, in.DynamicDNS = in.GRPCWeb || filters.grpcWeb, in.DynamicDNS || filters.dynamicDNS
 		}
 	}
-	return []slot{{typ: resource.Listener, name: in.Name, get: func() *resource.Resource {
+	return []slot{{typ: resource.Listener, name: in.Name, get: func() emitted {
 		in.Chains = b.chains.List(chains.found)
 		return b.tcp.with(in, b.listenerPatches(s, in.Name, in.Port, false))
 	}}}
@@ -321,19 +321,22 @@ func (c *class) toggleRequests(builder unitBuilder, s *scope.Scope, port uint16,
 		hosts--
 	}
 	hosts -= c.addedByPatches(builder, s, name, e)
-	var wanted *resource.Resource
+	var wanted emitted
 	exists := hosts > 0 || hasOwnTable(s, port)
 	if exists && !c.willHave(e, name, hostPort{host: "*", port: port}.name()) {
 		wanted = builder.fallback(s, name)
 	}
-	e.editVirtualHost(name, fallback, wanted)
+	e.editVirtualHost(name, fallback, wanted.Resource)
+	e.match(slot{typ: resource.VirtualHost, table: name, name: fallback}, wanted)
 	toggles := exists != c.hasRequests(port)
 	if !toggles && !e.patchesTables {
 		return
 	}
 	e.toggled[port] = e.toggled[port] || toggles
-	e.heads[name] = nil
+	var head emitted
 	if exists {
-		e.heads[name] = builder.tableHead(s, route.TableInput{Name: name, AnyPort: true})
+		head = builder.tableHead(s, route.TableInput{Name: name, AnyPort: true})
 	}
+	e.heads[name] = head.Resource
+	e.match(slot{typ: resource.Route, name: name}, head)
 }

@@ -71,6 +71,7 @@ func (c *Compiler) tryJoin(
 	}
 	c.members.add(m)
 	placed(m, c.place(m, c.seatOf(m, stated)))
+	c.matched.update(m.variant.class, c.builder.problems)
 	if c.tell != nil {
 		c.tell(c.builder.problems.Flush())
 	}
@@ -115,6 +116,7 @@ func (c *compiled) release(at *variant) {
 	old.members--
 	if old.members == 0 {
 		old.clearAllProblems(c.builder)
+		c.matched.forget(old, c.builder.problems)
 		delete(c.classes, old.key)
 		c.list = slices.DeleteFunc(c.list, func(other *class) bool { return other == old })
 	}

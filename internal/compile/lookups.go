@@ -137,10 +137,18 @@ type lookupCluster struct {
 }
 
 // at returns the cluster for proxies near; nil if it cannot be served.
-func (l *lookupCluster) at(tc *translationCache, near model.Labels) *resource.Resource {
+func (l *lookupCluster) at(tc *translationCache, near model.Labels) emitted {
 	in := l.in
 	in.Endpoints = l.found.spread(tc, l.prefer, near)
 	return tc.clusters.with(in, l.by)
+}
+
+// matched returns what patches match of the cluster, which is the same at all places.
+func (l *lookupCluster) matched(tc *translationCache) *resource.Resource {
+	if l.by.by == nil {
+		return nil
+	}
+	return l.at(tc, model.Labels{}).matched
 }
 
 // hasPlace reports whether it is known where an endpoint is.
@@ -160,9 +168,9 @@ func (c *clusterBuilder) addLookedUp(in cluster.OutboundInput, found []model.End
 	l.by = c.clusterPatches(c.scope, in.Name(), false)
 	s := slot{typ: resource.Cluster, name: in.Name()}
 	if keys := c.labels.List(prefer.Keys()); keys.Len() > 0 && l.found.varies(prefer) {
-		s.vary = func() *varied { return &varied{cluster: l, keys: keys} }
+		s.vary = func() *varied { return &varied{cluster: l, keys: keys, matched: l.matched(c.translationCache)} }
 	} else {
-		s.get = func() *resource.Resource { return l.at(c.translationCache, model.Labels{}) }
+		s.get = func() emitted { return l.at(c.translationCache, model.Labels{}) }
 	}
 	c.slots = append(c.slots, s)
 }

@@ -40,8 +40,8 @@ func (b unitBuilder) nameSlots(s *scope.Scope, host model.Host, report func(sour
 		return nil
 	}
 	in.Addresses = b.addresses.List(addresses)
-	return []slot{{typ: resource.Name, name: string(host), get: func() *resource.Resource {
-		return b.nameTables.get(in)
+	return []slot{{typ: resource.Name, name: string(host), get: func() emitted {
+		return unpatched(b.nameTables.get(in))
 	}}}
 }
 

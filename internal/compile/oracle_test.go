@@ -299,6 +299,7 @@ func (o *oracle) compare(t *rapid.T) {
 			o.wanted[m] = want
 			if same.variant.members == 1 { // its first
 				requireEqualStates(t, m, p.State, got.State)
+				require.Equal(t, matchesIn(same), matchesIn(m))
 			}
 		})
 		o.steps.compare(t, m, got.State)
@@ -309,6 +310,7 @@ func (o *oracle) compare(t *rapid.T) {
 	}
 	if o.comp.building == nil { // one that grows tells what it finds
 		require.Equal(t, fresh.problems(), o.comp.problems())
+		require.Equal(t, fresh.PatchMatches(), o.comp.PatchMatches())
 	}
 	for _, c := range o.comp.classes {
 		for name, table := range c.tables {
@@ -316,6 +318,15 @@ func (o *oracle) compare(t *rapid.T) {
 			require.Len(t, slices.Collect(c.state.Set(resource.VirtualHost).Under(name)), table.vhosts, name)
 		}
 	}
+}
+
+// matchesIn are what patches match of what a proxy has, by the resource.
+func matchesIn(m *Member) map[string][]match {
+	found := map[string][]match{}
+	for r := range m.variant.class.matches.All() {
+		found[r.Name()] = decodeMatches(r)
+	}
+	return found
 }
 
 func requireEqualStates(t *rapid.T, m *Member, want, got resource.State) {

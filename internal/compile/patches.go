@@ -46,6 +46,10 @@ func (p patched) apply(m made) (made, patch.Outcome) {
 			return made{}, out
 		}
 		m.message = h
+	case *routev3.RouteConfiguration:
+		var t *routev3.RouteConfiguration
+		t, out = patch.Table(of, p.site(m.name), p.by)
+		t.Name, m.message = m.name, t
 	case *corev3.TypedExtensionConfig:
 		m.message, out = patch.PolicyFilters(of, p.context, p.by)
 	}
@@ -284,21 +288,19 @@ func (set *patchSet) isOfPolicies(p patch.Patch) bool {
 }
 
 // tableHead returns the head of a route table.
-func (b unitBuilder) tableHead(s *scope.Scope, in route.TableInput) []byte {
-	head := route.Table(in)
-	if set := b.patches.of(s); set != nil {
-		at := b.tableSite(s, in.Name).site(in.Name)
-		by := set.which(func(p patch.Patch) bool { return p.MayChangeTable(at) }, model.PatchRouteConfiguration)
-		if by.Len() > 0 {
-			var out patch.Outcome
-			head, out = patch.Table(head, at, by)
-			head.Name = in.Name
-			b.told(in.Name, by, out)
-		}
+func (b unitBuilder) tableHead(s *scope.Scope, in route.TableInput) emitted {
+	return b.heads.with(in, b.tablePatches(s, in.Name))
+}
+
+// tablePatches returns what changes a route table beside its virtual hosts.
+func (b unitBuilder) tablePatches(s *scope.Scope, table string) patched {
+	set := b.patches.of(s)
+	if set == nil || len(set.of[model.PatchRouteConfiguration]) == 0 {
+		return patched{}
 	}
-	body, err := pb.Marshal(head)
-	if err != nil {
-		return nil
-	}
-	return body
+	of := b.tableSite(s, table)
+	of.by = set.which(func(p patch.Patch) bool {
+		return p.MayChangeTable(of.site(table))
+	}, model.PatchRouteConfiguration)
+	return of
 }

@@ -24,13 +24,13 @@ func (b unitBuilder) secretSlots(s *scope.Scope, credential string) []slot {
 	var slots []slot
 	if pair, _ := s.Certificate(credential); pair != nil {
 		name := model.SecretName(credential)
-		slots = append(slots, slot{typ: resource.Secret, name: name, get: func() *resource.Resource {
+		slots = append(slots, slot{typ: resource.Secret, name: name, get: func() emitted {
 			return b.certificates.get(secret.CertificateInput{Name: name, Pair: *pair})
 		}})
 	}
 	if authorities, _ := s.Authorities(credential); authorities != nil {
 		name := model.AuthoritiesName(credential)
-		slots = append(slots, slot{typ: resource.Secret, name: name, get: func() *resource.Resource {
+		slots = append(slots, slot{typ: resource.Secret, name: name, get: func() emitted {
 			return b.authorities.get(secret.AuthoritiesInput{Name: name, Authorities: *authorities})
 		}})
 	}

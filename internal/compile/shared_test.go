@@ -97,7 +97,7 @@ func (o *oracle) stepShared(t *rapid.T, updates []state.Update) (takenOver int) 
 func requireShared(t *rapid.T, builder unitBuilder, m *impact, shared *sharedEdit, from, to *scope.Scope) {
 	units, causes := m.units(from, to)
 	requireCauses(t, m, causes)
-	own := &sharedEdit{units: units, edits: newEdits(nil)}
+	own := &sharedEdit{units: units, edits: newEdits(nil, from, to)}
 	builder.compileUnits(own.units, from, to, own.edits, func(u unit, p source.Problem) {
 		own.problems = append(own.problems, unitProblem{u, p})
 	})
@@ -127,7 +127,10 @@ func textOfEdits(e *edits) []string {
 		}
 	}
 	for name, head := range e.heads {
-		line("head", name, head)
+		line("head", name, version(head))
+	}
+	for _, edit := range e.matches {
+		line("matches", edit.Name, version(edit.Resource))
 	}
 	for at, v := range e.varied {
 		if v == nil {

@@ -19,18 +19,18 @@ const httpProxyTable = "http_proxy"
 // own returns the slots of ownKind.
 func (b unitBuilder) own(s *scope.Scope, report func(source.Problem)) []slot {
 	mesh := s.Mesh()
-	hole := slot{typ: resource.Cluster, name: cluster.BlackHoleName, get: func() *resource.Resource {
+	hole := slot{typ: resource.Cluster, name: cluster.BlackHoleName, get: func() emitted {
 		if by := b.clusterPatches(s, cluster.BlackHoleName, false); by.by != nil {
 			return b.blackHoles.with(struct{}{}, by)
 		}
-		return b.blackHole
+		return unpatched(b.blackHole)
 	}}
 	slots := append(b.policySlots(s), hole)
 	reportTags(s, report)
 	if s.Type() == scope.Router {
 		return slots
 	}
-	slots = append(slots, slot{typ: resource.Cluster, name: cluster.PassthroughName, get: func() *resource.Resource {
+	slots = append(slots, slot{typ: resource.Cluster, name: cluster.PassthroughName, get: func() emitted {
 		return b.passthrough.with(cluster.PassthroughInput{
 			ForwardProxy:   !s.Intercepts(),
 			Defaults:       mesh.Clusters,
@@ -55,17 +55,17 @@ func (b unitBuilder) own(s *scope.Scope, report func(source.Problem)) []slot {
 	}
 	name := proxyListener(port)
 	return append(slots,
-		slot{typ: resource.Listener, name: name, get: func() *resource.Resource {
+		slot{typ: resource.Listener, name: name, get: func() emitted {
 			return b.proxies.with(listener.HTTPInput{
 				Name: name, Bind: model.OwnOutbound, Port: port, BindToPort: true, RouteTable: httpProxyTable,
 				ProxyUnknown: !s.Intercepts(), DynamicDNS: s.Settings().DynamicDNS,
 				Common: b.common(s, model.ClientMode),
 			}, b.listenerPatches(s, name, port, false))
 		}},
-		slot{typ: resource.Route, name: httpProxyTable, head: func() []byte {
+		slot{typ: resource.Route, name: httpProxyTable, head: func() emitted {
 			return b.tableHead(s, route.TableInput{Name: httpProxyTable})
 		}},
-		slot{typ: resource.VirtualHost, table: httpProxyTable, name: fallbackName(s), get: func() *resource.Resource {
+		slot{typ: resource.VirtualHost, table: httpProxyTable, name: fallbackName(s), get: func() emitted {
 			return b.fallback(s, httpProxyTable)
 		}},
 	)
@@ -85,7 +85,7 @@ func fallbackOf(s *scope.Scope) route.FallbackInput {
 }
 
 // fallback returns the virtual host of a table for requests to unknown hosts.
-func (b unitBuilder) fallback(s *scope.Scope, table string) *resource.Resource {
+func (b unitBuilder) fallback(s *scope.Scope, table string) emitted {
 	in := fallbackOf(s)
 	return b.fallbacks.with(fallbackKey{table: table, in: in}, b.hostPatches(s, table, nameOfFallback(in)))
 }
@@ -220,17 +220,14 @@ func (c *clusterBuilder) add(p model.ServicePort, in cluster.OutboundInput, subs
 		return
 	}
 	r := b.clusters.with(in, b.clusterPatches(s, in.Name(), false))
-	if r == nil {
-		return
-	}
-	if !c.endpointsOnly {
+	if !c.endpointsOnly && r != (emitted{}) {
 		c.slots = append(c.slots, slot{
 			typ:  resource.Cluster,
-			name: r.Name(),
-			get:  func() *resource.Resource { return r },
+			name: in.Name(),
+			get:  func() emitted { return r },
 		})
 	}
-	if !r.IsEDS() {
+	if r.Resource == nil || !r.IsEDS() {
 		return
 	}
 	stack := s.Settings().Stack
@@ -258,7 +255,7 @@ func (c *clusterBuilder) add(p model.ServicePort, in cluster.OutboundInput, subs
 	c.slots = append(c.slots, slot{
 		typ:  resource.Endpoint,
 		name: r.Name(),
-		get:  func() *resource.Resource { return b.assignments.get(assignment()) },
+		get:  func() emitted { return unpatched(b.assignments.get(assignment())) },
 	})
 }
 

@@ -54,6 +54,7 @@ type sharedEdit struct {
 	problems      []unitProblem
 	edits         *edits
 	batches       [resource.NumTypes]*resource.Batch
+	matches       *resource.Batch // of class.matches
 	// replacesOnly says that the edits are of resources alone: no route table appears or
 	// disappears, and none is varied.
 	replacesOnly bool
@@ -85,6 +86,7 @@ func (b *stepCache) close() {
 			for _, batch := range shared.batches {
 				batch.Release()
 			}
+			shared.matches.Release()
 		}
 	}
 }
@@ -128,7 +130,7 @@ func (b *stepCache) editLike(builder unitBuilder, m *impact, key scope.SharingKe
 	if len(b.done[key]) >= maxSharedEdits {
 		return nil
 	}
-	shared := &sharedEdit{before: scope.NewReadSet(), after: scope.NewReadSet(), edits: newEdits(nil)}
+	shared := &sharedEdit{before: scope.NewReadSet(), after: scope.NewReadSet(), edits: newEdits(nil, from, to)}
 	from.Reads, to.Reads = shared.before, shared.after
 	units, causes := m.units(from, to)
 	if shared.units = units; m.reasons != nil {
@@ -143,6 +145,7 @@ func (b *stepCache) editLike(builder unitBuilder, m *impact, key scope.SharingKe
 	}
 	virtual := shared.edits.virtualHosts()
 	shared.batches[resource.VirtualHost] = builder.store.Batch(virtual)
+	shared.matches = builder.store.Batch(shared.edits.matches)
 	shared.replacesOnly = len(shared.edits.heads) == 0 && !slices.ContainsFunc(virtual, func(e resource.Edit) bool {
 		return e.Resource == nil
 	})
@@ -155,7 +158,7 @@ func (b *stepCache) editLike(builder unitBuilder, m *impact, key scope.SharingKe
 
 // compile returns the edits of the class for the units that the impact touches.
 func (c *class) compile(builder unitBuilder, m *impact, shared *sharedEdit, to *scope.Scope) *edits {
-	e := newEdits(m.fastPath)
+	e := newEdits(m.fastPath, &c.scope, to)
 	if shared != nil {
 		c.takeEdits(builder, shared, e)
 		return e
@@ -213,6 +216,7 @@ func (c *class) replace(builder unitBuilder, m *impact, shared *sharedEdit) (nex
 		return resource.State{}, false
 	}
 	c.takeProblems(builder, shared)
+	c.matches = shared.matches.ApplyTo(c.matches)
 	return c.state.WithSets(m.steps.endpointPart(sets[resource.Endpoint]), sets), true
 }
 
@@ -234,6 +238,7 @@ func (c *class) takeEdits(builder unitBuilder, shared *sharedEdit, e *edits) {
 	}
 	maps.Copy(e.heads, shared.edits.heads)
 	maps.Copy(e.varied, shared.edits.varied)
+	e.matches = slices.Clip(shared.edits.matches)
 	for table, vhosts := range shared.edits.vhosts {
 		e.vhosts[table] = maps.Clone(vhosts)
 	}

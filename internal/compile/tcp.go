@@ -36,7 +36,7 @@ func (b unitBuilder) portSlots(s *scope.Scope, port uint16, owner *model.Service
 		return nil
 	}
 	at := portAddress(s, port)
-	return []slot{{typ: resource.Listener, name: at.name, get: func() *resource.Resource {
+	return []slot{{typ: resource.Listener, name: at.name, get: func() emitted {
 		return b.tcp.with(listener.TCPInput{
 			Name: at.name, Bind: at.bind, Port: port, BindToPort: true, Chains: b.chains.List(chains.found),
 			Common: b.common(s, model.ClientMode),

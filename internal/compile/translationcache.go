@@ -85,7 +85,7 @@ func newTranslationCache(store *resource.Store, refusals Refusals) *translationC
 	}
 	tc.preferZone = prefersClose(model.RegionLabel, model.ZoneLabel, model.SubzoneLabel)
 	tc.preferNode = prefersClose(model.RegionLabel, model.ZoneLabel, model.SubzoneLabel, model.HostnameLabel)
-	tc.blackHole = e.emit(made{name: cluster.BlackHoleName, message: cluster.BlackHole()}, patched{})
+	tc.blackHole = e.emit(made{name: cluster.BlackHoleName, message: cluster.BlackHole()}, patched{}).Resource
 	tc.assignments.onMiss = tc.groups.recordAssignment
 	return tc
 }

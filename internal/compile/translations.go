@@ -22,6 +22,7 @@ type translations struct {
 	inbound      translation[cluster.InboundInput]
 	passthrough  translation[cluster.PassthroughInput]
 	blackHoles   translation[struct{}] // patched ones
+	heads        translation[route.TableInput]
 	vhosts       translation[vhostKey]
 	fallbacks    translation[fallbackKey]
 	proxies      translation[listener.HTTPInput]
@@ -103,6 +104,9 @@ func (t *translations) declareClusters(e *emitter) {
 }
 
 func (t *translations) declareVirtualHosts(e *emitter) {
+	t.heads = declare(e, "route_table", func(in route.TableInput) made {
+		return made{name: in.Name, message: route.Table(in)}
+	})
 	t.vhosts = declare(e, "virtualhost", func(k vhostKey) made {
 		return virtualHost(k.table, k.name, route.VirtualHost(k.in), k.in.Domains)
 	})

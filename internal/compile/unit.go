@@ -74,9 +74,9 @@ type slot struct {
 	typ   resource.Type
 	table string // of a virtual host: the route table that it belongs to
 	name  string
-	get   func() *resource.Resource
+	get   func() emitted
 	vary  func() *varied // in place of get, of what differs between places
-	head  func() []byte  // of a route table
+	head  func() emitted // of a route table
 }
 
 // unitBuilder turns units of a scope into slots. It reads the mesh through the scope alone.

@@ -45,7 +45,7 @@ func (toyKind) slots(b unitBuilder, s *scope.Scope, u unit, _ func(source.Proble
 		return nil
 	}
 	name := "toy " + string(u.host) + " " + strconv.Itoa(len(svc.Ports))
-	return []slot{{typ: resource.Secret, name: name, get: func() *resource.Resource {
+	return []slot{{typ: resource.Secret, name: name, get: func() emitted {
 		return b.emit(made{name: name, message: &tlsv3.Secret{Name: name}}, patched{})
 	}}}
 }

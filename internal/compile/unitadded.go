@@ -54,16 +54,26 @@ func (addedKind) slots(b unitBuilder, s *scope.Scope, _ unit, report func(source
 	for _, p := range set.list {
 		for _, context := range contextsOf(s) {
 			if in, typ := addedBy(p, context); in != (addedInput{}) {
-				add(p, slot{typ: typ, name: p.Value.Name, get: func() *resource.Resource { return b.added.get(in) }})
+				add(p, slot{typ: typ, name: p.Value.Name, get: func() emitted {
+					return b.added.get(in).by(slotName{typ, p.Value.Name}, p)
+				}})
 			}
 		}
 	}
 	for _, p := range set.apart {
-		add(p, slot{typ: resource.Filter, name: p.Value.Name, get: func() *resource.Resource {
+		add(p, slot{typ: resource.Filter, name: p.Value.Name, get: func() emitted {
 			return b.added.get(addedInput{p.ConfigPatch})
 		}})
 	}
 	return slots
+}
+
+// by returns what a patch adds, with that it does.
+func (r emitted) by(of slotName, p patch.Patch) emitted {
+	if r.Resource != nil {
+		r.matched = matchOfAdded(of, p)
+	}
+	return r
 }
 
 // slotName is a resource.
@@ -126,15 +136,16 @@ type addedHostKey struct {
 }
 
 // addedHosts returns the virtual hosts that patches add to a table, by name.
-func (b unitBuilder) addedHosts(s *scope.Scope, table string) map[string]*resource.Resource {
+func (b unitBuilder) addedHosts(s *scope.Scope, table string) map[string]emitted {
 	set := b.patches.of(s)
 	if set == nil || len(set.of[model.PatchVirtualHost]) == 0 {
 		return nil
 	}
-	at, found := b.tableSite(s, table).site(table), map[string]*resource.Resource{}
+	at, found := b.tableSite(s, table).site(table), map[string]emitted{}
 	for _, p := range set.of[model.PatchVirtualHost] {
-		if patch.AddsHost(p, at) && found[p.Value.Name] == nil {
-			found[p.Value.Name] = b.addedVhosts.get(addedHostKey{table, addedInput{p.ConfigPatch}})
+		if patch.AddsHost(p, at) && found[p.Value.Name].Resource == nil {
+			of := slotName{resource.VirtualHost, resource.VirtualHostName(table, p.Value.Name)}
+			found[p.Value.Name] = b.addedVhosts.get(addedHostKey{table, addedInput{p.ConfigPatch}}).by(of, p)
 		}
 	}
 	return found
@@ -157,18 +168,23 @@ func (c *class) editAddedHosts(builder unitBuilder, s *scope.Scope, table string
 		return
 	}
 	for name := range was {
-		if is[name] == nil {
-			e.editVirtualHost(table, name, nil)
+		if is[name].Resource == nil {
+			e.editAddedHost(table, name, emitted{})
 		}
 	}
 	head, edited := e.heads[table]
 	exists := edited && head != nil || !edited && c.tables[table].head != nil
 	for name, r := range is {
 		if !exists {
-			r = nil
+			r = emitted{}
 		}
-		e.editVirtualHost(table, name, r)
+		e.editAddedHost(table, name, r)
 	}
+}
+
+func (e *edits) editAddedHost(table, name string, r emitted) {
+	e.editVirtualHost(table, name, r.Resource)
+	e.match(slot{typ: resource.VirtualHost, table: table, name: name}, r)
 }
 
 // addedByPatches returns how many virtual hosts of a table that it has after the edits so far are
@@ -181,7 +197,7 @@ func (c *class) addedByPatches(builder unitBuilder, s *scope.Scope, table string
 		}
 	}
 	for name := range is {
-		if was[name] == nil && c.willHave(e, table, name) {
+		if was[name].Resource == nil && c.willHave(e, table, name) {
 			n++
 		}
 	}

@@ -52,6 +52,7 @@ type varied struct {
 	key     assignmentKey       // of an assignment, without near
 	cluster *lookupCluster      // nil for an assignment
 	keys    *model.List[string] // labels of proxies that it depends on, sorted
+	matched *resource.Resource  // what patches match of a cluster, at any place
 }
 
 // variedKey names a varied assignment or cluster.
@@ -64,7 +65,7 @@ type variedKey struct {
 func (v *varied) at(tc *translationCache, near model.Labels) *resource.Resource {
 	near = near.Only(v.keys.All())
 	if v.cluster != nil {
-		return v.cluster.at(tc, near)
+		return v.cluster.at(tc, near).Resource
 	}
 	key := v.key
 	key.near = near

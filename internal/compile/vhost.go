@@ -91,7 +91,7 @@ func (b unitBuilder) vhostSlots(s *scope.Scope, host model.Host) []slot {
 }
 
 func (b unitBuilder) vhostSlot(s *scope.Scope, table string, h hostPort, domains func() []string) slot {
-	return slot{typ: resource.VirtualHost, table: table, name: h.name(), get: func() *resource.Resource {
+	return slot{typ: resource.VirtualHost, table: table, name: h.name(), get: func() emitted {
 		var refs []route.RouteRef
 		if h.routes != nil {
 			refs = meshRoutes(s, h.routes, h.port)

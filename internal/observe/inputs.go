@@ -128,6 +128,11 @@ type Compile struct {
 	// lateen_class_config_bytes.
 	ConfigLargest, ConfigSum *prometheus.GaugeVec
 
+	// PatchProxies is how many connected proxies have something that a patch of an EnvoyFilter
+	// matches, and PatchResources how much they have of it, by the object and the patch's place in
+	// it. lateen_patch_proxies, lateen_patch_resources.
+	PatchProxies, PatchResources *prometheus.GaugeVec
+
 	InboundConflicts  prometheus.Gauge // pilot_conflict_inbound_listener
 	OutboundConflicts prometheus.Gauge // pilot_conflict_outbound_listener_tcp_over_current_tcp
 	DuplicateClusters prometheus.Gauge // pilot_duplicate_envoy_clusters: hosts that another service has
@@ -144,9 +149,15 @@ func newCompile(f promauto.Factory) Compile {
 			"Bytes of the full configuration of the class of proxies that has most.", "type"),
 		ConfigSum: gauges(f, "lateen_class_config_bytes",
 			"Bytes of the full configurations of all classes of proxies.", "type"),
+		PatchProxies: gauges(f, "lateen_patch_proxies",
+			"Connected proxies that have something that a patch of an EnvoyFilter matches.", patchLabels()...),
+		PatchResources: gauges(f, "lateen_patch_resources",
+			"Resources of connected proxies that a patch of an EnvoyFilter matches.", patchLabels()...),
 		InboundConflicts: gauge(f, "pilot_conflict_inbound_listener", "Inbound listeners that conflict."),
 		OutboundConflicts: gauge(f, "pilot_conflict_outbound_listener_tcp_over_current_tcp",
 			"TCP listeners that conflict with TCP listeners."),
 		DuplicateClusters: gauge(f, "pilot_duplicate_envoy_clusters", "Clusters with the same name."),
 	}
 }
+
+func patchLabels() []string { return []string{"kind", "namespace", "name", "patch"} }

@@ -92,7 +92,7 @@ var rules = []rule{
 	{"xds/fanout", "observe xds/resource xds/session"},
 	{"xds/admission", ""},
 	{"xds/serve", "observe xds/resource xds/session xds/fanout xds/admission"},
-	{"admin/page", "mesh/policy mesh/census"},
+	{"admin/page", "api/kinds source mesh/policy mesh/census"},
 	{"admin", "api/kinds source api/model mesh/policy mesh/state mesh/scope mesh/census xds/resource xds/session " +
 		"xds/serve admin/page"},
 	{"trust/ca", "observe"},

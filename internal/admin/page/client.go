@@ -21,6 +21,7 @@ const (
 	Describe  = "describe"
 	Authorize = "authorize"
 	Objects   = "census"
+	Patches   = "patchz"
 	Problems  = "problems"
 	List      = "list"
 )

@@ -3,6 +3,7 @@
 //
 //	sync, err := page.Read[[]page.SyncStatus](ctx, page.At("127.0.0.1:15014"), page.Sync, nil)
 //
-// Fields that istiod's pages have too have istiod's names. It may import mesh/census and
-// mesh/policy, whose reports are a part of answers.
+// Fields that istiod's pages have too have istiod's names. It may import api/kinds and
+// source, for names of objects, and mesh/census and mesh/policy, whose reports are a part of
+// answers.
 package page

@@ -97,6 +97,16 @@ const (
 	PatchExtensionConfig
 )
 
+// String returns the name that Istio's API has for the target.
+func (t PatchTarget) String() string {
+	return map[PatchTarget]string{
+		PatchListener: "LISTENER", PatchFilterChain: "FILTER_CHAIN", PatchListenerFilter: "LISTENER_FILTER",
+		PatchNetworkFilter: "NETWORK_FILTER", PatchHTTPFilter: "HTTP_FILTER",
+		PatchRouteConfiguration: "ROUTE_CONFIGURATION", PatchVirtualHost: "VIRTUAL_HOST", PatchHTTPRoute: "HTTP_ROUTE",
+		PatchCluster: "CLUSTER", PatchExtensionConfig: "EXTENSION_CONFIG",
+	}[t]
+}
+
 // IsInOrder reports whether targets stand in a list whose order counts, between whose members
 // others can be inserted.
 func (t PatchTarget) IsInOrder() bool {
@@ -135,6 +145,15 @@ const (
 	// there, in place of following them.
 	PatchMergeLists
 )
+
+// String returns the name that Istio's API has for the operation.
+func (o PatchOperation) String() string {
+	return map[PatchOperation]string{
+		PatchMerge: "MERGE", PatchAdd: "ADD", PatchRemove: "REMOVE", PatchInsertBefore: "INSERT_BEFORE",
+		PatchInsertAfter: "INSERT_AFTER", PatchInsertFirst: "INSERT_FIRST", PatchReplace: "REPLACE",
+		PatchMergeLists: "MERGE_AND_REPLACE_LIST",
+	}[o]
+}
 
 // Merges reports whether the operation merges its value into what it matches.
 func (o PatchOperation) Merges() bool { return o == PatchMerge || o == PatchMergeLists }

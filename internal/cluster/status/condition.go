@@ -53,6 +53,9 @@ func conditionOf(o Observation) condition {
 		}
 		lines = append(lines, line)
 	}
+	if o.Note != "" {
+		lines = append(lines, o.Note)
+	}
 	c.Message = strings.Join(lines, "\n")
 	return c
 }

@@ -21,6 +21,7 @@ type Tracker struct {
 type object struct {
 	generation int64                   // that is compiled; 0 for an object that cannot even be read
 	problems   map[source.Problem]bool // nil for most
+	note       string                  // Observation.Note
 }
 
 // Observation is the generation of an object that was compiled, and what is wrong with it.
@@ -28,6 +29,8 @@ type Observation struct {
 	// Generation is the metadata.generation that was compiled; 0 if the object cannot be read.
 	Generation int64
 	Problems   []source.Problem // errors first
+	// Note says of an object that is in force what it does; empty for most.
+	Note string
 }
 
 // NewTracker returns an empty Tracker.
@@ -84,6 +87,20 @@ func (t *Tracker) Problems(appeared, mended []source.Problem) {
 	}
 }
 
+// Noted takes the notes of all objects that have one. Their status is written anew where it differs.
+func (t *Tracker) Noted(notes map[source.Key]string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for k, o := range t.objects {
+		if o.note == notes[k] || o.generation == 0 {
+			continue
+		}
+		if o.note = notes[k]; t.listener != nil {
+			t.listener(k)
+		}
+	}
+}
+
 // Get returns the Observation of an object; ok is false if nothing is known of it.
 func (t *Tracker) Get(k source.Key) (observation Observation, ok bool) {
 	t.mu.Lock()
@@ -94,6 +111,7 @@ func (t *Tracker) Get(k source.Key) (observation Observation, ok bool) {
 	}
 	return Observation{
 		Generation: o.generation,
+		Note:       o.note,
 		Problems:   slices.SortedFunc(maps.Keys(o.problems), source.Problem.Compare),
 	}, true
 }

@@ -68,6 +68,10 @@ type Loop struct {
 
 	// flushing wait for everything to be published.
 	flushing []chan<- uint64
+	// examining wait for what is applied to be published.
+	examining []func(*state.Writer)
+	// published is what was published last, nil before the first.
+	published *state.Snapshot
 	// conflicted says that problems were reported of no batch.
 	conflicted chan struct{}
 }
@@ -76,6 +80,8 @@ type Loop struct {
 type message struct {
 	event source.Event
 	flush chan<- uint64
+	// examine is called with the writer when all that is applied has been published.
+	examine func(*state.Writer)
 }
 
 // NewLoop makes a loop over an empty mesh.
@@ -124,6 +130,29 @@ func (l *Loop) Flush(ctx context.Context) (generation uint64, err error) {
 	}
 }
 
+// Examine calls f when all that is applied has been published, and returns when f does. f runs in
+// the goroutine of the loop, which waits for it. It may fork the writer, and must not change it.
+func (l *Loop) Examine(ctx context.Context, f func(*state.Writer)) error {
+	done := make(chan struct{})
+	m := message{examine: func(w *state.Writer) {
+		defer close(done)
+		if ctx.Err() == nil {
+			f(w)
+		}
+	}}
+	select {
+	case l.inbox <- m:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-done:
+		return ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // Progress reports that a generation has reached more of the proxies that it concerns, or nearly
 // all: the next endpoints that change wait for that, within bounds, and so does configuration that
 // changes all the time. It does not block and may be called by anyone.
@@ -151,6 +180,9 @@ func (l *Loop) Run(ctx context.Context) error {
 			if m.flush != nil {
 				l.flushing = append(l.flushing, m.flush)
 			}
+			if m.examine != nil {
+				l.examining = append(l.examining, m.examine)
+			}
 		case <-l.delivered.notify:
 			l.progressed(time.Now())
 		case <-l.conflicted:
@@ -166,6 +198,7 @@ func (l *Loop) Run(ctx context.Context) error {
 			d = l.queues.next(time.Now())
 		}
 		l.answer()
+		l.showWriter()
 		timer.Reset(time.Until(d.recheckAt))
 	}
 }
@@ -189,6 +222,17 @@ func (l *Loop) answer() {
 		done <- l.writer.Snapshot().Generation
 	}
 	l.flushing = nil
+}
+
+// showWriter answers Examine, unless a batch is applied and held.
+func (l *Loop) showWriter() {
+	if l.published == nil || l.published != l.writer.Snapshot() {
+		return
+	}
+	for _, examine := range l.examining {
+		examine(l.writer)
+	}
+	l.examining = nil
 }
 
 func (l *Loop) take(e source.Event) {
@@ -312,6 +356,7 @@ func (l *Loop) publish(b *batch) {
 	}
 	l.o.Batched(BatchStats{Changes: b.updates, Waited: waited, Took: b.took})
 	l.o.Problems.Publish()
+	l.published = next
 	if initial || !b.delta.IsEmpty() {
 		l.queues.published(b, next.Generation, now)
 		if b.changes {

@@ -16,6 +16,9 @@ func (s *Scope) EnvoyFilters() []*model.EnvoyFilter {
 	return found
 }
 
+// HasEnvoyFilters reports whether any class of the mesh may have one.
+func (s *Scope) HasEnvoyFilters() bool { return s.snapshot.HasEnvoyFilters() }
+
 func (s *Scope) envoyFilters() []*model.EnvoyFilter {
 	if !s.snapshot.HasEnvoyFilters() {
 		return nil

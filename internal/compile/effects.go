@@ -1,0 +1,110 @@
+package compile
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/xds/resource"
+)
+
+// Effect is what a delta would change for the proxies of a class that have one place.
+type Effect struct {
+	// Proxy is one of them, as namespace and name, and Proxies is how many they are.
+	Namespace, Proxy string
+	Proxies          int
+	Changes          []Changed // by type and name
+}
+
+// Changed is a resource that would be another one. Before is nil for a new one, After for one that
+// would go.
+type Changed struct {
+	Type          resource.Type
+	Before, After *resource.Resource
+}
+
+// Name returns the name of the resource.
+func (c Changed) Name() string {
+	if c.Before != nil {
+		return c.Before.Name()
+	}
+	return c.After.Name()
+}
+
+// Effects returns what a delta would change for connected proxies, and changes nothing, as Plan
+// does. The delta must begin with the generation that is compiled.
+func (c *Compiler) Effects(d *state.Delta) []Effect {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d.From != c.snapshot {
+		return nil
+	}
+	step := c.fork().advance(d, nil)
+	next := map[resource.ClassID]resource.State{}
+	for _, to := range step.Changed {
+		next[to.Class] = to.State
+	}
+	moved := map[*Member]resource.State{}
+	for _, to := range step.Moved {
+		moved[to.Member] = to.State
+	}
+	by := map[effectKey]*Effect{}
+	for m := range c.members.all() {
+		to, moves := moved[m]
+		if !moves {
+			var changes bool
+			if to, changes = next[m.variant.id]; !changes {
+				continue
+			}
+		}
+		key := effectKey{m.variant.state, to}
+		if by[key] == nil {
+			by[key] = &Effect{Changes: changesOf(m.variant.state, to)}
+		}
+		by[key].add(m)
+	}
+	return sortedEffects(by)
+}
+
+// effectKey is what proxies have and would have.
+type effectKey struct{ from, to resource.State }
+
+// add counts a proxy. The first by name is the one that is named.
+func (e *Effect) add(m *Member) {
+	e.Proxies++
+	p := &m.known.Proxy
+	if e.Proxies == 1 || cmp.Or(cmp.Compare(p.Namespace, e.Namespace), cmp.Compare(p.Name, e.Proxy)) < 0 {
+		e.Namespace, e.Proxy = p.Namespace, p.Name
+	}
+}
+
+// changesOf returns what differs between two states. Endpoints and names are those of the mesh, and
+// secrets are shown to nobody.
+func changesOf(from, to resource.State) (list []Changed) {
+	for t := range resource.NumTypes {
+		typ := resource.Type(t)
+		if typ == resource.Secret {
+			continue
+		}
+		resource.Diff(from.Set(typ), to.Set(typ), func(before, after *resource.Resource) {
+			list = append(list, Changed{typ, before, after})
+		})
+	}
+	slices.SortFunc(list, func(a, b Changed) int {
+		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name(), b.Name()))
+	})
+	return list
+}
+
+func sortedEffects(by map[effectKey]*Effect) []Effect {
+	var list []Effect
+	for _, e := range by {
+		if len(e.Changes) > 0 {
+			list = append(list, *e)
+		}
+	}
+	slices.SortFunc(list, func(a, b Effect) int {
+		return cmp.Or(cmp.Compare(b.Proxies, a.Proxies), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Proxy, b.Proxy))
+	})
+	return list
+}
