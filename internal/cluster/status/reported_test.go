@@ -21,8 +21,8 @@ func notUsed(kind kinds.Kind, apiVersion string) source.Problem {
 	return source.NotUsed(source.Key{Kind: kind, Namespace: "default", Name: "a"}, apiVersion)
 }
 
-// Objects of Istio's kinds that are not read have the condition. It names what is not in force, and
-// goes on without rights to list some of them.
+// Objects of Istio's kinds that are not in force have the condition. It says why, and goes on without
+// rights to list some of them.
 func TestObjectsThatAreNotInForceHaveTheCondition(t *testing.T) {
 	const path = "/apis/extensions.istio.io/v1alpha1/namespaces/default/wasmplugins/a"
 	patches := make(chan string, 1)
@@ -51,7 +51,10 @@ func TestObjectsThatAreNotInForceHaveTheCondition(t *testing.T) {
 	h.board.Applied(nil)
 	resign := h.lead()
 	h.board.Problems([]source.Problem{
-		notUsed("WasmPlugin", "extensions.istio.io/v1alpha1"),
+		{
+			Severity: source.Error, Object: source.Key{Kind: kinds.WasmPlugin, Namespace: "default", Name: "a"},
+			Message: "has no module",
+		},
 		notUsed("Gateway.gateway.networking.k8s.io", "gateway.networking.k8s.io/v1"), // another controller's
 	}, nil)
 	h.board.Applied(nil)
@@ -59,7 +62,7 @@ func TestObjectsThatAreNotInForceHaveTheCondition(t *testing.T) {
 	case body := <-patches:
 		require.Contains(t, body, `"status":"False"`)
 		require.Contains(t, body, `"observedGeneration":3`)
-		require.Contains(t, body, "is not used by Lateen (yet): it is not enforced")
+		require.Contains(t, body, "has no module")
 	case <-time.After(time.Minute):
 		require.Fail(t, "no status is written")
 	}
