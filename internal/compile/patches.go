@@ -278,8 +278,8 @@ func (b unitBuilder) hasPolicyList(s *scope.Scope) bool {
 	return has
 }
 
-// policiesApart reports whether filters of policies are a resource of their own in a class. They are
-// none where another filter stands between them.
+// policiesApart reports whether filters of policies are a resource of their own in a class. They
+// are none where another filter stands between them.
 func (b unitBuilder) policiesApart(s *scope.Scope) bool {
 	if !s.Settings().FiltersApart {
 		return false

@@ -45,8 +45,8 @@ var rules = []rule{
 	{"api/cel", ""},
 	{"api/envoyfilter", "source api/model"},
 	{"api/extension", "api/kinds source api/model"},
-	{"api/convert", "api/kinds source source/istiojson source/untrusted api/cel api/envoyfilter api/extension api/jwks " +
-		"api/model"},
+	{"api/convert", "api/kinds source source/istiojson source/untrusted api/cel api/envoyfilter api/extension " +
+		"api/jwks api/model"},
 	{"api/differences", "api/kinds source api/model api/convert"},
 	{"mesh/policy", "api/model"},
 	{"mesh/forkmap", ""},

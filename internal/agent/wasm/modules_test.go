@@ -293,6 +293,7 @@ func TestRegistriesAreAskedWithThePullSecretAlone(t *testing.T) {
 func TestImagesWithoutAModuleAreRefused(t *testing.T) {
 	r := newRegistry(t)
 	m := open(t, nil)
+	archive := gzipped(t, tarred(t, "plugin.wasm", module(strings.Repeat("a", 1<<17))))
 	for image, layers := range map[string][]registryv1.Layer{
 		"has no layer":     nil,
 		"has no file":      {static.NewLayer(gzipped(t, tarred(t, "other.wasm", module("a"))), types.OCILayer)},
@@ -300,7 +301,7 @@ func TestImagesWithoutAModuleAreRefused(t *testing.T) {
 		"is no Wasm":       {static.NewLayer([]byte("text"), moduleLayer)},
 		"has more bytes":   {static.NewLayer(module(strings.Repeat("a", 1<<16)), moduleLayer)},
 		"invalid header":   {static.NewLayer([]byte("no archive"), types.OCILayer)},
-		"has more bytes t": {static.NewLayer(gzipped(t, tarred(t, "plugin.wasm", module(strings.Repeat("a", 1<<17)))), types.OCILayer)},
+		"has more bytes t": {static.NewLayer(archive, types.OCILayer)},
 	} {
 		at, _ := r.push(strings.ReplaceAll(strings.ToLower(image), " ", "-")+":v1", types.OCIManifestSchema1, layers...)
 		_, err := get(t, m, Request{URL: at, Secret: r.secret()})
@@ -323,7 +324,8 @@ func TestTagsAreFetchedAgainAsThePolicySays(t *testing.T) {
 			m := open(t, nil)
 			of := func(version string) string {
 				body, err := get(t, m, Request{
-					URL: "oci://" + r.host + "/plugin" + c.tag, Policy: c.policy, Resource: "a", Version: version, Secret: r.secret(),
+					URL: "oci://" + r.host + "/plugin" + c.tag, Policy: c.policy, Resource: "a", Version: version,
+					Secret: r.secret(),
 				})
 				require.NoError(t, err)
 				return strings.TrimPrefix(body, string(module("")))

@@ -16,7 +16,7 @@ type Options struct {
 	// MaxBytes is the largest module. All files together have at most four times that; those that
 	// were not asked for the longest go first.
 	MaxBytes int64
-	// Expiry is how long a file is kept that nobody asks for, and PurgeInterval how often is looked.
+	// Expiry is how long a file is kept that nobody asks for, PurgeInterval how often that is seen.
 	Expiry, PurgeInterval time.Duration
 	// Timeout is that of one request by HTTP, and Attempts how many there are at most.
 	Timeout  time.Duration

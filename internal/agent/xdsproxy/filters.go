@@ -3,6 +3,7 @@ package xdsproxy
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,8 +22,8 @@ import (
 type FilterRewriter interface {
 	// Fetches reports whether a resource is to be changed.
 	Fetches(resource []byte) bool
-	// Rewrite returns what Envoy gets: the same of a resource that is not to be changed. With an error that is what stands for the resource until it
-	// can be had: it is tried again.
+	// Rewrite returns what Envoy gets: the same of a resource that is not to be changed. With an
+	// error that is what stands for the resource until it can be had: it is tried again.
 	Rewrite(ctx context.Context, resource []byte) ([]byte, error)
 }
 
@@ -50,6 +51,9 @@ const (
 	maxWaitingFilters = 64
 	firstRetry        = 5 * time.Second
 	lastRetry         = 5 * time.Minute
+	// isFallback ends the version of what stands for a resource. The control plane does not know
+	// it, so that it sends the resource again when Envoy reports it on another stream.
+	isFallback = "+fallback"
 	// ownNonce begins the nonces of responses that the agent makes itself.
 	ownNonce = "lateen-agent/"
 )
@@ -161,10 +165,13 @@ func (q *filterQueue) resource(in []byte) ([]byte, error) {
 	out, err := eachField(in, resourceBody, func(packed []byte) ([]byte, error) {
 		return eachField(packed, anyValue, rewrite)
 	})
-	if failure != nil {
+	if failure != nil && err == nil {
 		if i, err := readItem(wire.Bytes(in).Reader(), true); err == nil {
 			q.failed[i.name] = in
 		}
+		out, err = eachField(out, resourceVersion, func(version []byte) ([]byte, error) {
+			return append(slices.Clone(version), isFallback...), nil
+		})
 	}
 	q.told(failure)
 	return out, err

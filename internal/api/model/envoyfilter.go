@@ -66,7 +66,8 @@ func CompareFilters(a, b *EnvoyFilter, rootNamespace string) int {
 	)
 	if a.Phase != 0 && b.Phase != 0 {
 		return -cmp.Or(
-			cmp.Compare(a.Phase, b.Phase), cmp.Compare(b.Priority, a.Priority), cmp.Compare(ofRoot(b), ofRoot(a)), byAge,
+			cmp.Compare(a.Phase, b.Phase), cmp.Compare(b.Priority, a.Priority),
+			cmp.Compare(ofRoot(b), ofRoot(a)), byAge,
 		)
 	}
 	return cmp.Or(

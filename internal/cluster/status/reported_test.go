@@ -21,8 +21,8 @@ func notUsed(kind kinds.Kind, apiVersion string) source.Problem {
 	return source.NotUsed(source.Key{Kind: kind, Namespace: "default", Name: "a"}, apiVersion)
 }
 
-// Objects of Istio's kinds that are not in force have the condition. It says why, and goes on without
-// rights to list some of them.
+// Objects of Istio's kinds that are not in force have the condition. It says why, and goes on
+// without rights to list some of them.
 func TestObjectsThatAreNotInForceHaveTheCondition(t *testing.T) {
 	const path = "/apis/extensions.istio.io/v1alpha1/namespaces/default/wasmplugins/a"
 	patches := make(chan string, 1)

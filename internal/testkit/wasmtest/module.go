@@ -1,5 +1,5 @@
-// Package wasmtest makes Wasm modules for tests: plugins of Envoy, byte by byte, so that no compiler
-// is needed.
+// Package wasmtest makes Wasm modules for tests: plugins of Envoy, byte by byte, so that no
+// compiler is needed.
 //
 // It imports nothing of Lateen.
 package wasmtest

@@ -85,8 +85,9 @@ func namesIn(t *testing.T, l *listenerv3.Listener) (connections, requests []stri
 
 func TestExtensionsStandAsTheirPhasesSay(t *testing.T) {
 	const (
-		authn, authz, stats = extensions.TrafficExtension_AUTHN, extensions.TrafficExtension_AUTHZ, extensions.TrafficExtension_STATS
-		last, of            = extensions.TrafficExtension_UNSPECIFIED, "extensions.istio.io/trafficextension/shop."
+		authn, authz = extensions.TrafficExtension_AUTHN, extensions.TrafficExtension_AUTHZ
+		stats, last  = extensions.TrafficExtension_STATS, extensions.TrafficExtension_UNSPECIFIED
+		of           = "extensions.istio.io/trafficextension/shop."
 	)
 	older := extensionOf("older", stats, 0)
 	older.Created = -1
@@ -102,8 +103,8 @@ func TestExtensionsStandAsTheirPhasesSay(t *testing.T) {
 		{
 			[]string{pb.ExchangeFilter, pb.TokenFilter, pb.ExtAuthzFilter, pb.RBACFilter, pb.RBACFilter, "cors"},
 			[]string{
-				pb.ExchangeFilter, of + "authn7", of + "authn", of + "module", pb.TokenFilter, of + "authz5", of + "authz",
-				pb.ExtAuthzFilter, pb.RBACFilter, pb.RBACFilter, of + "older", of + "stats", of + "last",
+				pb.ExchangeFilter, of + "authn7", of + "authn", of + "module", pb.TokenFilter, of + "authz5",
+				of + "authz", pb.ExtAuthzFilter, pb.RBACFilter, pb.RBACFilter, of + "older", of + "stats", of + "last",
 				of + "root", "cors", "router",
 			},
 		},

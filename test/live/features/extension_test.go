@@ -31,6 +31,12 @@ func noted(name, fields string) string {
 	return extension("TrafficExtension "+name, "web", inbound+fields+note(name))
 }
 
+// isClosed has requests to web be refused, or fail.
+func isClosed(m *filterRig) bool {
+	status := m.client.Get("http://web/").Status
+	return status == 403 || status >= 500
+}
+
 // wasmFile writes a module, and returns its URL.
 func wasmFile(t *testing.T, name string, module []byte) string {
 	t.Helper()
@@ -64,10 +70,7 @@ func TestExtensionsChangeTraffic(t *testing.T) {
 			hasStatus(418, "http://web/")},
 		{"a module for a port", extension("WasmPlugin refuses", "web",
 			"match: [{mode: SERVER, ports: [{number: 8080}]}]\nurl: "+refuses+"\n"), hasStatus(418, "http://web/")},
-		{"a module that cannot be had", extension("WasmPlugin closed", "web", inbound+nowhere), func(m *filterRig) bool {
-			status := m.client.Get("http://web/").Status
-			return status == 403 || status >= 500
-		}},
+		{"a module that cannot be had", extension("WasmPlugin closed", "web", inbound+nowhere), isClosed},
 	} {
 		require.False(t, c.want(m), "%s: without the extension", c.name)
 		m.Run(c.name, livemesh.File("extension.yaml", c.objects), func(*testing.T, *livemesh.Mesh) {
@@ -92,8 +95,8 @@ func TestExtensionsThatMayFailLetPass(t *testing.T) {
 		})
 }
 
-// TestExtensionsStandBesidePolicies: a policy decides by what a script of the phase AUTHZ has added,
-// and before those that stand behind it.
+// TestExtensionsStandBesidePolicies: a policy decides by what a script of the phase AUTHZ has
+// added, and before those that stand behind it.
 func TestExtensionsStandBesidePolicies(t *testing.T) {
 	m := newFilterRig(t, livemesh.File("policy.yaml", livemesh.Object("AuthorizationPolicy noted", `
 selector: {matchLabels: {app: web}}
