@@ -29,10 +29,14 @@ func extending(t *testing.T, name string, change func(*extensions.WasmPlugin)) *
 	return f
 }
 
-func denyingPolicy() *model.AuthorizationPolicy {
-	return &model.AuthorizationPolicy{
+// extendedServices are those of a workload that is asked at a port, and a policy for it.
+func extendedServices() []model.Object {
+	asked := aloneService("asked", model.ServicePort{Name: "http", Port: 82, Protocol: model.HTTP, Target: 8080})
+	asked.Selector = model.LabelsOf(map[string]string{"app": "web"})
+	return append(patchedServices(), asked, &model.AuthorizationPolicy{
 		Meta: aloneMeta(kinds.AuthorizationPolicy, "deny"), Action: model.AuthorizationDeny,
-	}
+		Rules: everyCall,
+	})
 }
 
 // One part of an extension changes alone, and a proxy follows: also in what names the filter, which
@@ -45,7 +49,7 @@ func TestOnePartOfAnExtensionChanges(t *testing.T) {
 		"the type":          func(s *extensions.WasmPlugin) { s.Type = extensions.PluginType_NETWORK },
 		"the module":        func(s *extensions.WasmPlugin) { s.Url = "oci://a.test/plugin:v2" },
 		"the match": func(s *extensions.WasmPlugin) {
-			s.Match = []*extensions.WasmPlugin_TrafficSelector{{Mode: typev1beta1.WorkloadMode_CLIENT}}
+			s.Match = []*extensions.WasmPlugin_TrafficSelector{{Mode: typev1beta1.WorkloadMode_SERVER}}
 		},
 	} {
 		for _, apart := range []bool{false, true} {
@@ -53,7 +57,7 @@ func TestOnePartOfAnExtensionChanges(t *testing.T) {
 			p.Settings.FiltersApart = apart
 			was, is := extending(t, "f", none), extending(t, "f", change)
 			t.Run(name, func(t *testing.T) {
-				requireFollows(t, p, [][]model.Object{append(patchedServices(), denyingPolicy(), was), {is}, {was}})
+				requireFollows(t, p, [][]model.Object{append(extendedServices(), was), {is}, {was}})
 			})
 		}
 	}
@@ -76,7 +80,7 @@ func TestAnExtensionBetweenPoliciesSplitsThem(t *testing.T) {
 	p.Settings.FiltersApart = true
 	has := func(phase extensions.PluginPhase) bool {
 		w := state.NewWriter()
-		w.Apply(updatesOf(append(patchedServices(), denyingPolicy(), extending(t, "f", func(s *extensions.WasmPlugin) {
+		w.Apply(updatesOf(append(extendedServices(), extending(t, "f", func(s *extensions.WasmPlugin) {
 			s.Phase = phase
 		}))))
 		set := placeIn(t, w.Snapshot(), p).state.Set(resource.Filter)

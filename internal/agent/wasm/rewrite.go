@@ -4,22 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-
-	typedv1 "github.com/cncf/xds/go/udpa/type/v1"
-	typedv3 "github.com/cncf/xds/go/xds/type/v3"
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
-	httprbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
-	httpwasmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/wasm/v3"
-	networkrbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/rbac/v3"
-	networkwasmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/wasm/v3"
-	wasmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/wasm/v3"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/anypb"
-	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/lateen-mesh/lateen/internal/agent/metrics"
 )
@@ -36,8 +21,12 @@ const (
 // anyModule is the checksum of a control plane that has none.
 const anyModule = "nil"
 
-// defaultTimeout is that of a fetch that the configuration has none for.
-const defaultTimeout = 5 * time.Second
+// defaultTimeout is that of a fetch that the configuration has none for, and maxTimeout the longest
+// that it may have, in milliseconds.
+const (
+	defaultTimeout = 5 * time.Second
+	maxTimeout     = 10 * 60 * 1000
+)
 
 // Results of conversions, as Istio's agent counts them.
 const (
@@ -97,157 +86,32 @@ func (r *Rewriter) Rewrite(ctx context.Context, resource []byte) ([]byte, error)
 	if err != nil || f == nil {
 		return resource, nil //nolint:nilerr // Envoy says what is wrong with it
 	}
-	result, failure := r.place(ctx, f)
+	out, result, failure := r.place(ctx, f)
 	if failure != nil {
-		failure = fmt.Errorf("the Wasm module of %s: %w", f.of.GetName(), failure)
-		f.config = f.fallback()
-	}
-	out, err := f.encoded()
-	if err != nil {
-		result = marshalFailure
+		failure = fmt.Errorf("the Wasm module of %s: %w", f.name, failure)
+		if out, err = f.fallback(); err != nil {
+			result = marshalFailure
+		}
 	}
 	r.counts[result].Inc()
 	return out, errors.Join(failure, err)
 }
 
-// place puts the module in place. It returns what that is counted as.
-func (r *Rewriter) place(ctx context.Context, f *filter) (string, error) {
-	vm := f.plugin.GetVmConfig()
-	remote := vm.GetCode().GetRemote()
-	request := Request{
-		URL: remote.GetHttpUri().GetUri(), Checksum: remote.GetSha256(), Resource: f.of.GetName(),
-		Timeout: defaultTimeout,
+// place puts the module in place. It returns what that is counted as too.
+func (r *Rewriter) place(ctx context.Context, f *filter) (out []byte, result string, err error) {
+	request, lacksSecret := f.request()
+	switch {
+	case request.URL == "":
+		return nil, noFetchHint, errors.New("does not say where it is")
+	case lacksSecret:
+		return nil, fetchFailure, errors.New("the control plane has no pull secret for it")
 	}
-	if request.URL == "" {
-		return noFetchHint, errors.New("does not say where it is")
-	}
-	if request.Checksum == anyModule {
-		request.Checksum = ""
-	}
-	if t := remote.GetHttpUri().GetTimeout(); t.AsDuration() > 0 {
-		request.Timeout = t.AsDuration()
-	}
-	variables := vm.GetEnvironmentVariables().GetKeyValues()
-	request.Policy, request.Version = PullPolicy(variables[policyVariable]), variables[versionVariable]
-	secret, has := variables[secretVariable]
-	if has && secret == "" {
-		return fetchFailure, errors.New("the control plane has no pull secret for it")
-	}
-	if has {
-		request.Secret = []byte(secret)
-	}
-	hide(vm)
 	path, err := r.modules.Get(ctx, request)
 	if err != nil {
-		return fetchFailure, err
+		return nil, fetchFailure, err
 	}
-	vm.Code = &corev3.AsyncDataSource{Specifier: &corev3.AsyncDataSource_Local{
-		Local: &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: path}},
-	}}
-	return converted, nil
-}
-
-// hide takes out what is for the agent alone.
-func hide(vm *wasmv3.VmConfig) {
-	of := vm.GetEnvironmentVariables()
-	for name := range of.GetKeyValues() {
-		if strings.HasPrefix(name, agentVariables) {
-			delete(of.GetKeyValues(), name)
-		}
+	if out, err = f.withFile(path); err != nil {
+		return nil, marshalFailure, err
 	}
-	if len(of.GetKeyValues()) == 0 && len(of.GetHostEnvKeys()) == 0 {
-		vm.EnvironmentVariables = nil
-	}
-}
-
-// filter is a filter whose module is to be fetched.
-type filter struct {
-	of            *corev3.TypedExtensionConfig
-	config        proto.Message
-	plugin        *wasmv3.PluginConfig
-	ofConnections bool
-}
-
-// read reads a resource; nil for one that has no module to be fetched.
-func read(resource []byte) (*filter, error) {
-	f := &filter{of: &corev3.TypedExtensionConfig{}}
-	if err := proto.Unmarshal(resource, f.of); err != nil {
-		return nil, err
-	}
-	var err error
-	typ, body := string(f.of.GetTypedConfig().MessageName()), func(to proto.Message) error {
-		return proto.Unmarshal(f.of.GetTypedConfig().GetValue(), to)
-	}
-	if of, is := asStruct(f.of.GetTypedConfig()); is {
-		typ = of.GetTypeUrl()[strings.LastIndexByte(of.GetTypeUrl(), '/')+1:]
-		body = func(to proto.Message) error { return fromStruct(of.GetValue(), to) }
-	}
-	switch typ {
-	case nameOf(&httpwasmv3.Wasm{}):
-		m := &httpwasmv3.Wasm{}
-		err = body(m)
-		f.config, f.plugin = m, m.GetConfig()
-	case nameOf(&networkwasmv3.Wasm{}):
-		m := &networkwasmv3.Wasm{}
-		err = body(m)
-		f.config, f.plugin, f.ofConnections = m, m.GetConfig(), true
-	}
-	if err != nil || f.plugin.GetVmConfig().GetCode().GetRemote() == nil {
-		return nil, err
-	}
-	return f, nil
-}
-
-func nameOf(m proto.Message) string { return string(m.ProtoReflect().Descriptor().FullName()) }
-
-// typedStruct is a configuration as JSON, in either of the packages that Envoy takes.
-type typedStruct interface {
-	GetTypeUrl() string
-	GetValue() *structpb.Struct
-}
-
-func asStruct(config *anypb.Any) (typedStruct, bool) {
-	if s := (&typedv1.TypedStruct{}); config.MessageIs(s) && config.UnmarshalTo(s) == nil {
-		return s, true
-	}
-	if s := (&typedv3.TypedStruct{}); config.MessageIs(s) && config.UnmarshalTo(s) == nil {
-		return s, true
-	}
-	return nil, false
-}
-
-func fromStruct(in *structpb.Struct, to proto.Message) error {
-	text, err := protojson.Marshal(in)
-	if err != nil {
-		return err
-	}
-	if protojson.Unmarshal(text, to) != nil {
-		return errors.New("the configuration is none of a Wasm filter") // without its values
-	}
-	return nil
-}
-
-// fallback is what stands for the filter without its module.
-func (f *filter) fallback() proto.Message {
-	isOpen := f.plugin.GetFailurePolicy() == wasmv3.FailurePolicy_FAIL_OPEN ||
-		f.plugin.GetFailurePolicy() == wasmv3.FailurePolicy_UNSPECIFIED &&
-			f.plugin.GetFailOpen() //nolint:staticcheck // of older control planes
-	var rules *rbacv3.RBAC // none accept all
-	prefix := "wasm-default-allow"
-	if !isOpen {
-		rules, prefix = &rbacv3.RBAC{}, "wasm-default-deny"
-	}
-	if f.ofConnections {
-		return &networkrbacv3.RBAC{StatPrefix: prefix, Rules: rules}
-	}
-	return &httprbacv3.RBAC{RulesStatPrefix: prefix, Rules: rules}
-}
-
-func (f *filter) encoded() ([]byte, error) {
-	config, err := anypb.New(f.config)
-	if err != nil {
-		return nil, err
-	}
-	f.of.TypedConfig = config
-	return proto.MarshalOptions{Deterministic: true}.Marshal(f.of)
+	return out, converted, nil
 }
