@@ -23,7 +23,7 @@ const inbound = "match: [{mode: SERVER}]\n"
 // note is a script that adds a word to a header of requests.
 func note(word string) string {
 	return "lua:\n  inlineCode: |\n    function envoy_on_request(handle)\n      local headers = handle:headers()\n" +
-		"      headers:replace(\"x-order\", (headers:get(\"x-order\") or \"\") .. \"" + word + " \")\n    end\n"
+		"      headers:replace(\"x-order\", (headers:get(\"x-order\") or \"\") .. \"" + word + ",\")\n    end\n"
 }
 
 // noted is a TrafficExtension that adds its name to the header.
@@ -53,18 +53,18 @@ func TestExtensionsChangeTraffic(t *testing.T) {
 	refuses := wasmFile(t, "refuses.wasm", wasmtest.Answers(418, "no tea"))
 	const nowhere = "url: oci://registry.invalid/plugin:v1\n"
 	for _, c := range []filtered{
-		{"a script, where web is asked", noted("script", ""), sees("X-Order", "script ")},
+		{"a script, where web is asked", noted("script", ""), sees("X-Order", "script,")},
 		{"a script, where client asks", extension(
 			"TrafficExtension script", "client", "match: [{mode: CLIENT, ports: [{number: 80}]}]\n"+note("client"),
-		), sees("X-Order", "client ")},
+		), sees("X-Order", "client,")},
 		{"a script at a gateway", livemesh.Object("TrafficExtension script",
 			"selector: {matchLabels: {istio: ingress}}\n"+note("edge")),
-			func(m *filterRig) bool { return m.public().Echoed.Headers.Get("X-Order") == "edge " }},
+			func(m *filterRig) bool { return m.public().Echoed.Headers.Get("X-Order") == "edge," }},
 		{"phases and priorities",
 			noted("last", "") + noted("stats", "phase: STATS\n") + noted("authz5", "phase: AUTHZ\npriority: 5\n") +
 				noted("authz10", "phase: AUTHZ\npriority: 10\n") + noted("authn", "phase: AUTHN\npriority: 0\n") +
 				noted("authn-none", "phase: AUTHN\n"),
-			sees("X-Order", "authn authn-none authz10 authz5 stats last ")},
+			sees("X-Order", "authn,authn-none,authz10,authz5,stats,last,")},
 		{"a module of a file", extension("WasmPlugin adds", "web", inbound+"url: "+adds+"\n"), sees("X-Wasm", "added")},
 		{"a module that answers", extension("TrafficExtension refuses", "web", inbound+"wasm: {url: "+refuses+"}\n"),
 			hasStatus(418, "http://web/")},
@@ -90,7 +90,7 @@ func TestExtensionsThatMayFailLetPass(t *testing.T) {
 		inbound+"url: oci://registry.invalid/plugin:v1\nfailStrategy: FAIL_OPEN\n")+noted("script", "")),
 		func(*testing.T, *livemesh.Mesh) {
 			m.RequireNoProblems()
-			m.awaitSoon("the script is in force", sees("X-Order", "script "))
+			m.awaitSoon("the script is in force", sees("X-Order", "script,"))
 			require.Equal(t, 200, m.client.Get("http://web/").Status)
 		})
 }
@@ -101,7 +101,7 @@ func TestExtensionsStandBesidePolicies(t *testing.T) {
 	m := newFilterRig(t, livemesh.File("policy.yaml", livemesh.Object("AuthorizationPolicy noted", `
 selector: {matchLabels: {app: web}}
 rules:
-- when: [{key: "request.headers[x-order]", values: ["authn authz *"]}]
+- when: [{key: "request.headers[x-order]", values: ["authn,authz,*"]}]
 `)))
 	m.awaitSoon("the policy refuses", hasStatus(403, "http://web/"))
 	scripts := noted("last", "") + noted("stats", "phase: STATS\n")
@@ -110,7 +110,7 @@ rules:
 	})
 	scripts += noted("authz", "phase: AUTHZ\n") + noted("authn", "phase: AUTHN\n")
 	m.Run("before", livemesh.File("extension.yaml", scripts), func(*testing.T, *livemesh.Mesh) {
-		m.awaitSoon("the policy lets pass", sees("X-Order", "authn authz stats last "))
+		m.awaitSoon("the policy lets pass", sees("X-Order", "authn,authz,stats,last,"))
 	})
 	m.Settle()
 	m.awaitSoon("the policy refuses again", hasStatus(403, "http://web/"))
@@ -152,7 +152,7 @@ func TestConnectionsPassExtensions(t *testing.T) {
 				"url: oci://registry.invalid/plugin:v1\n")+noted("script", "")),
 			func(*testing.T, *livemesh.Mesh) {
 				m.RequireNoProblems()
-				m.awaitSoon("the configuration is in force", sees("X-Order", "script "))
+				m.awaitSoon("the configuration is in force", sees("X-Order", "script,"))
 				m.Await("connections pass or are closed", func() bool { return greets() == passes })
 			})
 		m.Settle()
