@@ -11,6 +11,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/agent/health"
 	"github.com/lateen-mesh/lateen/internal/agent/metrics"
 	"github.com/lateen-mesh/lateen/internal/agent/settings"
+	"github.com/lateen-mesh/lateen/internal/agent/wasm"
 	"github.com/lateen-mesh/lateen/internal/agent/wire"
 	"github.com/lateen-mesh/lateen/internal/agent/xdsproxy"
 	"github.com/lateen-mesh/lateen/internal/xds/nametable"
@@ -52,6 +53,7 @@ func (b *builder) xds(
 		Log:      b.Log,
 		Now:      time.Now,
 	}
+	b.filters(&o)
 	if names != nil {
 		o.Hooks = append(o.Hooks, xdsproxy.Hook{TypeURL: typeurl.NameTable, Apply: applyTo(names)})
 	}
@@ -63,6 +65,26 @@ func (b *builder) xds(
 		return proxy.Serve(ctx, l)
 	})
 	return proxy.Accepted, nil
+}
+
+// filters has the agent fetch the modules of Wasm filters. Without a place for them filters fail as
+// they say.
+func (b *builder) filters(o *xdsproxy.Options) {
+	of := b.Settings.Wasm
+	if !of.Enabled {
+		return
+	}
+	modules, err := wasm.Open(wasm.Options{
+		Dir: of.Dir, MaxBytes: of.MaxBytes, Expiry: of.Expiry, PurgeInterval: of.PurgeInterval,
+		Timeout: of.RequestTimeout, Attempts: of.MaxRetries, Insecure: of.Insecure, Registries: of.Registries,
+		Private: of.Private, Blocked: of.Blocked, Metrics: b.registry, Log: b.Log, Now: time.Now,
+	})
+	if err != nil {
+		b.Log.Warn("Wasm modules cannot be fetched", "error", err)
+		return
+	}
+	o.Filters = wasm.NewRewriter(modules)
+	b.add("Wasm modules", modules.Run)
 }
 
 // health has the control plane know of the workload of a machine that no kubelet probes.

@@ -44,13 +44,13 @@ func (b unitBuilder) authFiltersOf(s *scope.Scope) *listener.AuthFilters {
 	if !any {
 		return nil
 	}
-	return b.authFilters.get(authFiltersKey{in, s.Settings().FiltersApart})
+	return b.authFilters.get(authFiltersKey{in, b.policiesApart(s)})
 }
 
 // policySlots returns the filters of requests of a class that has them as a resource. Each class
 // with policies has one of this name, and classes with the same policies share it.
 func (b unitBuilder) policySlots(s *scope.Scope) []slot {
-	if !s.Settings().FiltersApart {
+	if !b.policiesApart(s) {
 		return nil
 	}
 	in, any := b.policies(s)

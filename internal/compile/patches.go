@@ -66,7 +66,9 @@ type patchSet struct {
 	// apart are those of the list whose filters are resources of their own, with their
 	// configuration, which they do not have in the list.
 	apart []patch.Patch
-	of    map[model.PatchTarget][]patch.Patch
+	// splits says that a filter stands between those of policies (model.BetweenClass).
+	splits bool
+	of     map[model.PatchTarget][]patch.Patch
 	// lists makes canonical lists of some of them.
 	lists *model.Interner[patch.Patch]
 }
@@ -125,22 +127,39 @@ func (c *patchCache) newSet(key patchSetKey) *patchSet {
 			}
 		}
 	}
-	if key.apart {
-		c.setApart(set)
-	}
+	c.setApart(set, key.apart)
 	for _, p := range set.list {
+		set.splits = set.splits || p.Class == model.BetweenClass
 		set.of[p.Target] = append(set.of[p.Target], p)
 	}
 	return set
 }
 
-// setApart makes the filters of requests that patches add resources of their own, so that an edit
-// drains no connection. It does so for those whose name stands for one configuration alone, which
-// no patch changes.
-func (c *patchCache) setApart(set *patchSet) {
+// setApart makes filters that patches add resources of their own, so that an edit drains no
+// connection. It does so for those of requests whose name stands for one configuration alone, which
+// no patch changes, if all may be; and for those that must be.
+func (c *patchCache) setApart(set *patchSet, all bool) {
+	inline := namesInline(set.list)
+	for i, p := range set.list {
+		may := all && p.Target == model.PatchHTTPFilter && !inline[p.Value.Name] && !inline[""]
+		if !p.AddsFilter() || !may && !patch.MustBeApart(p.ConfigPatch) {
+			continue
+		}
+		bare, err := patch.Bare(p.ConfigPatch)
+		if err != nil {
+			continue
+		}
+		set.apart = append(set.apart, p)
+		set.list[i].ConfigPatch, set.list[i].Apart = c.bare.Canonical(bare), true
+	}
+}
+
+// namesInline are the names of the filters of requests that are no resource of their own. The empty
+// one is of a patch that merges into all filters.
+func namesInline(list []patch.Patch) map[string]bool {
 	configs := map[string]model.PatchValue{}
 	inline := map[string]bool{pb.PolicyFilters: true}
-	for _, p := range set.list {
+	for _, p := range list {
 		switch {
 		case p.Target == model.PatchExtensionConfig:
 			inline[p.Value.Name] = true
@@ -155,20 +174,7 @@ func (c *patchCache) setApart(set *patchSet) {
 			configs[p.Value.Name] = p.Value
 		}
 	}
-	if inline[""] { // a patch that merges into all filters
-		return
-	}
-	for i, p := range set.list {
-		if p.Target != model.PatchHTTPFilter || !p.AddsFilter() || inline[p.Value.Name] {
-			continue
-		}
-		bare, err := patch.Bare(p.ConfigPatch)
-		if err != nil {
-			continue
-		}
-		set.apart = append(set.apart, p)
-		set.list[i].ConfigPatch, set.list[i].Apart = c.bare.Canonical(bare), true
-	}
+	return inline
 }
 
 // which returns those of some targets that may change a message.
@@ -269,11 +275,21 @@ func (b unitBuilder) policyPatches(s *scope.Scope) patched {
 
 // hasPolicyList reports whether the filters that policies come to are a resource of its own.
 func (b unitBuilder) hasPolicyList(s *scope.Scope) bool {
-	if !s.Settings().FiltersApart {
+	if !b.policiesApart(s) {
 		return false
 	}
 	_, has := b.policies(s)
 	return has
+}
+
+// policiesApart reports whether filters of policies are a resource of their own in a class. They
+// are none where another filter stands between them.
+func (b unitBuilder) policiesApart(s *scope.Scope) bool {
+	if !s.Settings().FiltersApart {
+		return false
+	}
+	set := b.patches.of(s)
+	return set == nil || !set.splits
 }
 
 // hasGuards reports whether policies are in force at the listeners of a side of calls.

@@ -44,8 +44,9 @@ var rules = []rule{
 	{"api/jwks", ""},
 	{"api/cel", ""},
 	{"api/envoyfilter", "source api/model"},
-	{"api/convert", "api/kinds source source/istiojson source/untrusted api/cel api/envoyfilter api/jwks " +
-		"api/model"},
+	{"api/extension", "api/kinds source api/model"},
+	{"api/convert", "api/kinds source source/istiojson source/untrusted api/cel api/envoyfilter api/extension " +
+		"api/jwks api/model"},
 	{"api/differences", "api/kinds source api/model api/convert"},
 	{"mesh/policy", "api/model"},
 	{"mesh/forkmap", ""},
@@ -70,6 +71,7 @@ var rules = []rule{
 	{"agent/metrics", ""},
 	{"agent/dns", "agent/metrics xds/nametable"},
 	{"agent/wire", "api/compliance"},
+	{"agent/wasm", "agent/metrics"},
 	{"agent/xdsproxy", "xds/typeurl agent/wire"},
 	{"agent/certs", "xds/typeurl agent/wire"},
 	{"agent/callers", ""},
@@ -81,7 +83,7 @@ var rules = []rule{
 	{"agent/status", "agent/metrics agent/settings agent/meshstats"},
 	{"agent", "xds/typeurl xds/nametable xds/proxystats agent/wire agent/xdsproxy agent/certs agent/metrics " +
 		"agent/dns agent/meshstats agent/settings agent/bootstrap agent/envoy agent/status observe/footprint " +
-		"agent/callers agent/health"},
+		"agent/callers agent/health agent/wasm"},
 	{"agent/intercept", ""},
 	{"agent/command", "agent/settings agent agent/intercept"},
 	{"xds/resource", "api/model xds/typeurl"},

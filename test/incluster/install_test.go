@@ -218,7 +218,7 @@ spec:
 const plugin = `apiVersion: extensions.istio.io/v1alpha1
 kind: WasmPlugin
 metadata: {name: headers, namespace: default}
-spec: {url: oci://registry.test/headers}
+spec: {url: oci://registry.test/headers, imagePullSecret: pull}
 `
 
 // prechecks says of each object whether it would be in force, and changes nothing.
@@ -233,7 +233,7 @@ func (c *cluster) prechecks(t *testing.T) {
 	require.Equal(t, 1, code, text)
 	require.Regexp(t, `VirtualService default/good +go`, text)
 	require.Regexp(t, `VirtualService default/bad +no go +spec.http\[0\].match\[0\].uri.regex`, text)
-	require.Regexp(t, `WasmPlugin default/headers +no go`, text)
+	require.Regexp(t, `WasmPlugin default/headers +no go +spec.imagePullSecret`, text)
 	require.Regexp(t, `Secret istio-system/west +no go +metadata.labels\[istio/multiCluster\] = true`, text)
 	require.Nil(t, c.find(t, "Deployment", root, "istiod"), "nothing is changed")
 }

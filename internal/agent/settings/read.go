@@ -21,6 +21,7 @@ const (
 	mountedDir  = "./etc/certs"
 	sdsDir      = "./var/run/secrets/workload-spiffe-uds/"
 	lastConfig  = "./var/lib/istio/data/last-configuration"
+	wasmDir     = "./var/lib/istio/data/wasm"
 	// systemRoots stands for the roots that the machine trusts, in place of a file.
 	systemRoots = "SYSTEM"
 )
@@ -33,12 +34,11 @@ var refused = []string{
 
 // ignored are variables that pilot-agent reads and that change nothing here.
 var ignored = []string{
-	"PEER_METADATA_DISCOVERY", "PROXY_CONFIG_XDS_AGENT", "WASM_INSECURE_REGISTRIES", "ISTIO_ENVOY_ENABLE_CORE_DUMP",
+	"PEER_METADATA_DISCOVERY", "PROXY_CONFIG_XDS_AGENT", "ISTIO_ENVOY_ENABLE_CORE_DUMP",
 	"ENVOY_STATUS_PORT_ENABLE_PROXY_PROTOCOL", "CLOUD_PLATFORM", "CREDENTIAL_IDENTITY_PROVIDER",
 	"FILE_DEBOUNCE_DURATION", "GCP_METADATA", "GCP_QUOTA_PROJECT", "GCP_ZONE", "GRPC_XDS_BOOTSTRAP",
 	"HTTP_STRIP_FRAGMENT_FROM_PATH_UNSAFE_IF_DISABLED", "ISTIO_BOOTSTRAP", "ISTIO_ENABLE_HTTP2_PROBING",
-	"JWT_POLICY", "TOKEN_AUDIENCES", "WASM_HTTP_REQUEST_MAX_RETRIES", "WASM_HTTP_REQUEST_TIMEOUT",
-	"WASM_MODULE_EXPIRY", "WASM_PURGE_INTERVAL", "XDS_AUTH_PLAINTEXT",
+	"JWT_POLICY", "TOKEN_AUDIENCES", "XDS_AUTH_PLAINTEXT",
 }
 
 // Read reads all settings. The error names each value that is wrong.
@@ -60,6 +60,7 @@ func Read(sources Sources) (Settings, error) {
 	e.stats(&s, config)
 	e.trust(&s, config)
 	e.status(&s, config)
+	e.wasm(&s)
 	s.Readiness, err = config.ReadinessProbe.readiness()
 	e.check(wrap("ProxyConfig", err))
 	s.Status.Kubelet = e.kubelet(sources.Gateways)

@@ -37,6 +37,7 @@ type Settings struct {
 	DNS          DNS
 	Status       Status
 	Readiness    *Readiness // of the workload; nil if the agent does not probe it
+	Wasm         Wasm
 	Log          Log
 	// Compliance limits TLS to the control plane (COMPLIANCE_POLICY).
 	Compliance compliance.Policy
@@ -247,6 +248,24 @@ type Status struct {
 	Scrape      []ScrapeTarget
 	MergeEnvoy  bool
 	MetricsOnly bool // METRICS_LOCALHOST_ACCESS_ONLY: metrics for callers on this machine alone
+}
+
+// Wasm says how modules of Wasm filters are fetched.
+type Wasm struct {
+	// Enabled is set if the agent fetches them (ISTIO_AGENT_ENABLE_WASM_REMOTE_LOAD_CONVERSION).
+	Enabled bool
+	Dir     string // of their files
+	// MaxBytes is the largest module.
+	MaxBytes              int64
+	Expiry, PurgeInterval time.Duration
+	RequestTimeout        time.Duration
+	MaxRetries            int
+	// Insecure are registries and servers whose certificates are not verified.
+	Insecure []string
+	// Registries are those that modules may be fetched from; all if there are none.
+	Registries []string
+	// Private are networks that are not public and may be called; Blocked may not be in any case.
+	Private, Blocked []netip.Prefix
 }
 
 // Log says what the agent logs.

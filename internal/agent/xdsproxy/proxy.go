@@ -21,6 +21,10 @@ type Options struct {
 	Cache    CacheOptions
 	// Hooks are the agent's own subscriptions.
 	Hooks []Hook
+	// Filters changes the resources of filters (ECDS) on their way to Envoy. It may be nil.
+	Filters FilterRewriter
+	// FilterRetry is after how long a filter that failed is tried again, at first; 0 for 5 s.
+	FilterRetry time.Duration
 	// Accepted is called once, when an Envoy has accepted clusters and listeners for the first
 	// time. It may be nil.
 	Accepted func()

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/lateen-mesh/lateen/internal/agent/wire"
+	"github.com/lateen-mesh/lateen/internal/xds/typeurl"
 )
 
 // relay is a stream of Envoy on one stream to the control plane.
@@ -24,6 +25,8 @@ type relay struct {
 	// healthChanged is closed when the health of the workload is to be told again; nil before the
 	// agent's own subscriptions.
 	healthChanged <-chan struct{}
+	// filters are the resources of filters that wait for what they need; nil if none are changed.
+	filters *filterQueue
 }
 
 // maxAnswers of Hooks may wait to be sent. A control plane that sends so much more than it reads
@@ -80,6 +83,9 @@ func (r *relay) pass(m *wire.Message) error {
 		return status.Error(codes.InvalidArgument, err.Error())
 	}
 	r.note(r.proxy.cache.asked(r.v, q, m))
+	if isOwnNonce(q.Ack) {
+		return r.passRest(m)
+	}
 	if err := ignoreEOF(r.up.SendMsg(m)); err != nil {
 		return err
 	}
@@ -141,8 +147,18 @@ func (r *relay) take(m *wire.Message) error {
 		r.proxy.options.Log.Warn("a response of a type that nobody has asked for is dropped", "type", p.typeURL)
 		return nil
 	}
+	if r.filters != nil && p.typeURL == typeurl.Filter {
+		return r.filters.take(p, m)
+	}
+	return r.deliver(p, m)
+}
+
+// deliver passes a response on to Envoy.
+func (r *relay) deliver(p response, m *wire.Message) error {
 	r.note(r.proxy.cache.passed(r.v, p, m))
 	r.proxy.counts.responses.Add(1)
+	r.sending.Lock()
+	defer r.sending.Unlock()
 	return r.down.SendMsg(m)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,7 +34,9 @@ type stream struct {
 	isTooMuch bool
 	// answered says that the control plane has responded.
 	answered atomic.Bool
-	isFresh  bool // Envoy has reported nothing
+	// sending is held while Envoy is sent a response.
+	sending sync.Mutex
+	isFresh bool // Envoy has reported nothing
 }
 
 // maxKept is how many bytes of requests are kept: as many as the control plane takes in one. When
@@ -166,6 +169,11 @@ func (s *stream) relay(ctx context.Context) error {
 		return err
 	}
 	r := &relay{stream: s, up: up, answers: make(chan *wire.Message, maxAnswers)}
+	if s.proxy.options.Filters != nil {
+		r.filters = newFilterQueue(r)
+		done := r.filters.start(ctx, cancel)
+		defer func() { cancel(); <-done }()
+	}
 	sent := make(chan error, 1)
 	go func() {
 		err := r.send(ctx)

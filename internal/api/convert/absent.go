@@ -34,6 +34,7 @@ type absence struct {
 // it.
 func absences() []absence {
 	const networking, mesh = "istio.networking.v1alpha3.", "istio.mesh.v1alpha1."
+	const extensions = "istio.extensions.v1alpha1."
 	const provider = mesh + "MeshConfig.ExtensionProvider"
 	return []absence{
 		{networking + "OutlierDetection", "consecutive_errors", deadInIstio},
@@ -43,6 +44,8 @@ func absences() []absence {
 		{networking + "WorkloadEntry", "network", oneCluster},
 		{networking + "EnvoyFilter.ListenerMatch", "port_name", deadInIstio},
 		{networking + "EnvoyFilter.EnvoyConfigObjectMatch", "waypoint", noAmbient},
+		{extensions + "WasmPlugin", "verification_key", deadInIstio},
+		{extensions + "WasmConfig", "verification_key", deadInIstio},
 
 		{mesh + "MeshConfig", "service_entry_visibility", notYet},
 		{mesh + "MeshConfig", "hbone_idle_timeout service_scope_configs", noAmbient},

@@ -36,6 +36,8 @@ func conversions() map[kinds.Kind]conversion {
 		kinds.Telemetry:             typed((*reader).telemetry),
 		kinds.ProxyConfig:           typed((*reader).proxyConfigObject),
 		kinds.EnvoyFilter:           typed((*reader).envoyFilter),
+		kinds.WasmPlugin:            typed((*reader).wasmPlugin),
+		kinds.TrafficExtension:      typed((*reader).trafficExtension),
 		kinds.GatewayClass:          typed((*reader).gatewayClass),
 		kinds.KubernetesGateway:     typed((*reader).kubernetesGateway),
 		kinds.HTTPRoute:             typed((*reader).httpRouteObject),

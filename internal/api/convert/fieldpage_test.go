@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	extensions "istio.io/api/extensions/v1alpha1"
 	mesh "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -50,10 +49,8 @@ func TestEveryFieldHasOneRow(t *testing.T) {
 // unreadSpecs are those of kinds that are not read.
 func unreadSpecs() map[kinds.Kind]proto.Message {
 	return map[kinds.Kind]proto.Message{
-		"EnvoyFilter":      &networking.EnvoyFilter{},
-		"TrafficExtension": &extensions.TrafficExtension{},
-		"WasmPlugin":       &extensions.WasmPlugin{},
-		"MeshNetworks":     &mesh.MeshNetworks{},
+		"EnvoyFilter":  &networking.EnvoyFilter{},
+		"MeshNetworks": &mesh.MeshNetworks{},
 	}
 }
 

@@ -28,11 +28,17 @@ func usedFields(message protoreflect.FullName) (string, bool) {
 	if name, ok := strings.CutPrefix(string(message), "istio.telemetry.v1alpha1."); ok {
 		return telemetryFields(name)
 	}
+	if name, ok := strings.CutPrefix(string(message), "istio.extensions.v1alpha1."); ok {
+		return extensionFields(name)
+	}
 	if name, ok := strings.CutPrefix(string(message), "istio.networking.v1beta1."); ok {
 		return startFields(name)
 	}
 	if name, ok := strings.CutPrefix(string(message), mesh); ok {
 		return meshFields(name)
+	}
+	if message == "istio.type.v1beta1.PortSelector" {
+		return "number", true
 	}
 	return "match_labels", message == "istio.type.v1beta1.WorkloadSelector"
 }
@@ -128,6 +134,28 @@ func patchFields(message string) (string, bool) {
 		return "name", true
 	case "EnvoyFilter.Patch":
 		return "operation value filter_class", true
+	}
+	return "", false
+}
+
+// extensionFields has the messages under WasmPlugin and TrafficExtension.
+func extensionFields(message string) (string, bool) {
+	const wasm = "url sha256 image_pull_policy image_pull_secret plugin_config plugin_name fail_strategy vm_config type"
+	switch message {
+	case "WasmPlugin":
+		return "selector targetRef targetRefs phase priority match " + wasm, true
+	case "TrafficExtension":
+		return "selector targetRefs phase priority match wasm lua", true
+	case "WasmConfig":
+		return wasm, true
+	case "LuaConfig":
+		return "inline_code", true
+	case "TrafficSelector", "WasmPlugin.TrafficSelector":
+		return "mode ports", true
+	case "VmConfig":
+		return "env", true
+	case "EnvVar":
+		return "name value_from value", true
 	}
 	return "", false
 }

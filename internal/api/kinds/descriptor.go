@@ -198,7 +198,3 @@ func byName(table map[string]string) map[Kind][]string {
 	}
 	return all
 }
-
-// UnreadProtects reports whether an unread kind protects something. Whoever writes an object of it
-// relies on it.
-func UnreadProtects(k Kind) bool { return slices.Contains(unreadProtecting(), k) }

@@ -28,17 +28,7 @@ func WithStatusOf(k Kind) *Descriptor {
 // servers are asked.
 func reported() []Descriptor {
 	return []Descriptor{
-		istioReported(TrafficExtension, "trafficextensions", ExtensionsGroup, "v1alpha1"),
-		istioReported(WasmPlugin, "wasmplugins", ExtensionsGroup, "v1alpha1"),
-
 		gatewayAPIReported("UDPRoute", "udproutes", "v1", "v1alpha2"),
-	}
-}
-
-func istioReported(kind Kind, resource, group string, versions ...string) Descriptor {
-	return Descriptor{
-		Kind: kind, API: API{Group: group, Versions: versions, Custom: true}, Resource: resource,
-		Watch: Watch{Revisioned: true, Optional: true}, Status: Conditions,
 	}
 }
 

@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	extensionsv1alpha1 "istio.io/client-go/pkg/apis/extensions/v1alpha1"
 	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 	networkingv1alpha3 "istio.io/client-go/pkg/apis/networking/v1alpha3"
 	networkingv1beta1 "istio.io/client-go/pkg/apis/networking/v1beta1"
@@ -95,6 +96,7 @@ func table() []Descriptor {
 	kubernetes := API{Group: networkingk8s.GroupName, Versions: []string{"v1"}}
 	networking := API{Group: NetworkingGroup, Versions: []string{"v1", "v1beta1", "v1alpha3"}, Custom: true}
 	patches := API{Group: NetworkingGroup, Versions: []string{"v1alpha3"}, Custom: true}
+	extensions := API{Group: ExtensionsGroup, Versions: []string{"v1alpha1"}, Custom: true}
 	starts := API{Group: NetworkingGroup, Versions: []string{"v1beta1", "v1"}, Custom: true}
 	security := API{Group: SecurityGroup, Versions: []string{"v1", "v1beta1"}, Custom: true}
 	telemetry := API{Group: TelemetryGroup, Versions: []string{"v1", "v1alpha1"}, Custom: true}
@@ -218,6 +220,14 @@ func table() []Descriptor {
 			Kind: EnvoyFilter, API: patches, Resource: "envoyfilters", New: object[networkingv1alpha3.EnvoyFilter],
 			Watch: Watch{Optional: true},
 		}),
+		istio(Descriptor{
+			Kind: WasmPlugin, API: extensions, Resource: "wasmplugins", New: object[extensionsv1alpha1.WasmPlugin],
+			Watch: Watch{Optional: true},
+		}),
+		istio(Descriptor{
+			Kind: TrafficExtension, API: extensions, Resource: "trafficextensions",
+			New: object[extensionsv1alpha1.TrafficExtension], Watch: Watch{Optional: true},
+		}),
 		gatewayAPI(Descriptor{
 			Kind: GatewayClass, API: gateways, Resource: "gatewayclasses", New: object[gatewayv1.GatewayClass],
 			ClusterScoped: true, Status: Attachments,
@@ -292,7 +302,6 @@ func unread() map[string]string {
 		"apps/v1":                     "ReplicaSet",
 		"batch/v1":                    "CronJob",
 		"networking.k8s.io/v1":        "NetworkPolicy",
-		ExtensionsGroup + "/v1alpha1": "TrafficExtension WasmPlugin",
 		"install.istio.io/v1alpha1":   "IstioOperator",
 		GatewayAPIGroup + "/v1":       "UDPRoute",
 		GatewayAPIGroup + "/v1alpha2": "UDPRoute",
@@ -328,6 +337,3 @@ func beside() map[string]string {
 		"admissionregistration.k8s.io/v1beta1": "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding",
 	}
 }
-
-// unreadProtecting returns those of the unread kinds that are there to protect, or often do.
-func unreadProtecting() []Kind { return []Kind{WasmPlugin} }

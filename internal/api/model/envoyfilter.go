@@ -10,9 +10,12 @@ import (
 type EnvoyFilter struct {
 	Meta
 	Selection
-	// Priority orders the EnvoyFilters of one namespace: smaller ones are applied first.
+	// Priority orders the EnvoyFilters of one namespace: smaller ones are applied first. Of
+	// extensions the filter of a larger one comes first.
 	Priority int32
-	Patches  []*ConfigPatch // in the order of the object
+	// Phase is where an extension's filter stands (CompareFilters); 0 for other kinds.
+	Phase   ExtensionPhase
+	Patches []*ConfigPatch // in the order of the object
 	// Calls are the hosts of the clusters that its values name, and those that it is annotated
 	// with, sorted, each once: gateways with the patches see them.
 	Calls []Host
@@ -29,8 +32,21 @@ func (f *EnvoyFilter) ProxyMatches() []ProxyMatch {
 	return found
 }
 
+// ExtensionPhase is where the filter of a TrafficExtension or WasmPlugin stands.
+type ExtensionPhase uint8
+
+// The phases, in the order of their filters.
+const (
+	AuthenticationPhase ExtensionPhase = iota + 1
+	AuthorizationPhase
+	StatsPhase
+	LastPhase
+)
+
 // CompareFilters is the order in which EnvoyFilters are applied to proxies that have both: by kind,
-// then by priority, then those of the root namespace, then by age and name, as in Istio.
+// then by priority, then those of the root namespace, then by age and name, as in Istio. Extensions
+// come first. Each of their filters is put in front of those before, so that they are applied in
+// the reverse order of their filters.
 func CompareFilters(a, b *EnvoyFilter, rootNamespace string) int {
 	ofRoot := func(f *EnvoyFilter) int {
 		if f.Namespace == rootNamespace {
@@ -38,10 +54,24 @@ func CompareFilters(a, b *EnvoyFilter, rootNamespace string) int {
 		}
 		return 1
 	}
+	rank := func(f *EnvoyFilter) byte {
+		if f.Phase != 0 {
+			return 0
+		}
+		return KindRank(f.Kind)
+	}
+	byAge := cmp.Or(
+		cmp.Compare(a.Created, b.Created), cmp.Compare(a.Name+"."+a.Namespace, b.Name+"."+b.Namespace),
+		cmp.Compare(a.Kind, b.Kind),
+	)
+	if a.Phase != 0 && b.Phase != 0 {
+		return -cmp.Or(
+			cmp.Compare(a.Phase, b.Phase), cmp.Compare(b.Priority, a.Priority),
+			cmp.Compare(ofRoot(b), ofRoot(a)), byAge,
+		)
+	}
 	return cmp.Or(
-		cmp.Compare(KindRank(a.Kind), KindRank(b.Kind)), cmp.Compare(a.Priority, b.Priority),
-		cmp.Compare(ofRoot(a), ofRoot(b)), cmp.Compare(a.Created, b.Created),
-		cmp.Compare(a.Name+"."+a.Namespace, b.Name+"."+b.Namespace),
+		cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Priority, b.Priority), cmp.Compare(ofRoot(a), ofRoot(b)), byAge,
 	)
 }
 
@@ -57,9 +87,24 @@ type ConfigPatch struct {
 	Route    RouteMatch
 	Cluster  ClusterMatch
 	Value    PatchValue
-	// Class says where PatchAdd puts a filter of requests.
+	// Class says where PatchAdd puts a filter of requests or, of an extension, of connections.
 	Class FilterClass
+	// Fallback says what stands for a filter that the patch adds as long as there is none: before
+	// it comes, and where the first one is refused.
+	Fallback Fallback
 }
+
+// Fallback is what stands for a filter that is missing.
+type Fallback uint8
+
+// The fallbacks.
+const (
+	// FallbackByType lets requests pass, but none pass a filter that decides who may.
+	FallbackByType Fallback = iota
+	// FallbackDeny lets nothing pass, and FallbackAllow all.
+	FallbackDeny
+	FallbackAllow
+)
 
 // IsFor reports whether the patch is for a side of calls.
 func (p *ConfigPatch) IsFor(context PatchContext) bool {
@@ -78,6 +123,13 @@ const (
 	AuthorizationClass
 	// StatsClass is before those that count.
 	StatsClass
+	// FirstClass is in front of those that verify tokens.
+	FirstClass
+	// BetweenClass is behind those that verify tokens and in front of those that decide. Filters of
+	// policies are no resource of their own where there is one.
+	BetweenClass
+	// BehindClass is AuthorizationClass for a filter that does not decide itself.
+	BehindClass
 )
 
 // PatchTarget is the kind of thing that a patch changes (applyTo).

@@ -7,7 +7,7 @@ const (
 	noAmbient   = "ambient is not served"
 	oneCluster  = "one cluster is served"
 	noCache     = "there is no such cache: what is computed stays with what it was computed from"
-	noWasm      = "Wasm modules are not served"
+	noWasm      = "agents fetch Wasm modules: it is a variable of `lateen-agent` (docs/agent.md)"
 	noInference = "InferencePools are not served"
 	noFilter    = "this filter is not part of the Envoys that Lateen drives"
 	notSniffed  = "Istio's ALPN filter is not part of stock Envoy; servers tell HTTP from bytes by themselves"

@@ -69,7 +69,7 @@ spec:
 apiVersion: extensions.istio.io/v1alpha1
 kind: WasmPlugin
 metadata: {name: f, namespace: default}
-spec: {url: "oci://a.test/f"}
+spec: {url: "oci://a.test/f", imagePullSecret: pull}
 `
 	twoLabels = `
 apiVersion: v1
@@ -142,7 +142,7 @@ func TestAnalyze(t *testing.T) {
 		{"weights", []string{aService, ninety}, exitWarnings, `spec.http[0].route = "90"`},
 		{"differs", []string{aService, wildcard}, exitWarnings, "istiod gives names below"},
 		{"labels", []string{twoLabels}, exitErrors, "does not count beside istio-injection"},
-		{"unread", []string{theirPlugin}, exitErrors, "WasmPlugin default/f"},
+		{"refused", []string{theirPlugin}, exitErrors, "WasmPlugin default/f: spec.imagePullSecret"},
 		{
 			"unserved", []string{aGateway, aDeployment}, exitWarnings,
 			`Gateway default/gw: spec.selector = "app=other": selects none of the workloads`,

@@ -73,8 +73,8 @@ func TestVerdicts(t *testing.T) {
 		"VirtualService shop/fine: go",
 		"VirtualService shop/broken: spec.http[0].match[0].uri.regex = \"a[\": error parsing regexp: missing closing " +
 			"]: `[`; want a regular expression in RE2 syntax",
-		`WasmPlugin shop/lua:  = "": WasmPlugin of extensions.istio.io/v1alpha1 is not used by Lateen (yet): it is ` +
-			`not enforced`,
+		`WasmPlugin shop/lua: spec.url = "": is empty; all that the filter is for is refused; want oci://, http:// or ` +
+			`https:// and where the module is, or file:// and its path`,
 		`Namespace twice: metadata.labels[istio.io/rev] = "canary": does not count beside istio-injection=enabled; ` +
 			`want one of the two labels`,
 		"Namespace once: go",

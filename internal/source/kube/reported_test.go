@@ -49,7 +49,7 @@ func object(apiVersion, kind, namespace, name string) *unstructured.Unstructured
 	return o
 }
 
-// Each object of a kind of Istio's or the Gateway API that is not in force is reported for as long
+// Each object of a kind of the Gateway API that is not in force is reported for as long
 // as it stands.
 func TestObjectsThatAreNotInForceAreReported(t *testing.T) {
 	api := shared.Server(t)
@@ -57,41 +57,11 @@ func TestObjectsThatAreNotInForceAreReported(t *testing.T) {
 	ns := api.Namespace(t, nil)
 	client, err := dynamic.NewForConfig(api.Config())
 	require.NoError(t, err)
-	create := func(r schema.GroupVersionResource, o *unstructured.Unstructured) {
-		t.Helper()
-		_, err := client.Resource(r).Namespace(o.GetNamespace()).Create(t.Context(), o, metav1.CreateOptions{})
-		require.NoError(t, err)
-	}
-	plugins := resourceIn("extensions.istio.io", "v1alpha1", "wasmplugins")
-	plugin := func(name string) *unstructured.Unstructured {
-		o := object("extensions.istio.io/v1alpha1", "WasmPlugin", ns, name)
-		require.NoError(t, unstructured.SetNestedField(o.Object, "file:///none", "spec", "url"))
-		return o
-	}
-	create(plugins, plugin("tokens"))
-	other := plugin("of-another")
-	other.SetLabels(map[string]string{"istio.io/rev": "another"})
-	create(plugins, other)
-	lua := object("extensions.istio.io/v1alpha1", "TrafficExtension", ns, "t")
-	require.NoError(t, unstructured.SetNestedField(lua.Object, "--", "spec", "lua", "inlineCode"))
-	create(resourceIn("extensions.istio.io", "v1alpha1", "trafficextensions"), lua)
-
 	s := run(t, kube.Options{Config: api.Config()})
 	s.awaitSync()
 	report := func(kind, name string) func() string {
 		return func() string { return s.problem(kind + " " + ns + "/" + name) }
 	}
-	tokens, extension := report("WasmPlugin", "tokens"), report("TrafficExtension", "t")
-	eventually(t, func() bool { return tokens() != "" && extension() != "" })
-	require.Equal(t, "error: WasmPlugin "+ns+"/tokens: WasmPlugin of extensions.istio.io/v1alpha1 "+
-		"is not used by Lateen (yet): it is not enforced", tokens())
-	require.Equal(t, "warning: TrafficExtension "+ns+"/t: "+
-		"TrafficExtension of extensions.istio.io/v1alpha1 is not used by Lateen (yet)", extension())
-	require.Empty(t, report("WasmPlugin", "of-another")())
-	for key := range s.everything() {
-		require.NotContains(t, []string{"WasmPlugin", "TrafficExtension"}, string(key.Kind))
-	}
-
 	definitions := client.Resource(resourceIn("apiextensions.k8s.io", "v1", "customresourcedefinitions"))
 	_, err = definitions.Create(t.Context(), routeDefinition(), metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -106,10 +76,11 @@ func TestObjectsThatAreNotInForceAreReported(t *testing.T) {
 	})
 	eventually(t, func() bool { return report("UDPRoute", "r")() != "" }) // though it is served as v1alpha2 alone
 
-	err = client.Resource(plugins).Namespace(ns).Delete(t.Context(), "tokens", metav1.DeleteOptions{})
-	require.NoError(t, err)
-	eventually(t, func() bool { return tokens() == "" })
-	require.NotEmpty(t, extension())
+	for key := range s.everything() {
+		require.NotContains(t, string(key.Kind), "UDPRoute")
+	}
+	require.NoError(t, routes.Delete(t.Context(), "r", metav1.DeleteOptions{}))
+	eventually(t, func() bool { return report("UDPRoute", "r")() == "" })
 }
 
 // everything gives all objects that the source has delivered.

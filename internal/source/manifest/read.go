@@ -220,7 +220,7 @@ func (r *Reading) addObject(file string, n *yaml.Node) {
 	case id.unused != "":
 		kind := kinds.Kind(id.kind)
 		r.report(source.Problem{
-			Severity: unusedSeverity(kind),
+			Severity: source.Warning,
 			Object:   source.Key{Kind: kind, Namespace: id.namespace, Name: id.name},
 			Origin:   Origin(file, n.Line),
 			Message:  id.unused,
@@ -254,14 +254,6 @@ func (r *Reading) addObject(file string, n *yaml.Node) {
 	r.report(w.problems...)
 	r.omitted += w.omitted
 	r.Documents = append(r.Documents, d)
-}
-
-// unusedSeverity returns Error for kinds that protect, because whoever writes one relies on it.
-func unusedSeverity(k kinds.Kind) source.Severity {
-	if kinds.UnreadProtects(k) {
-		return source.Error
-	}
-	return source.Warning
 }
 
 // SortProblems sorts problems by their lines.

@@ -37,7 +37,8 @@ func TestPlacesWithoutSchema(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"AuthorizationPolicy.metadata.managedFields[].fieldsV1", "EnvoyFilter.spec.configPatches[].patch.value",
-		"GatewayClass.status.supportedFeatures[]",
+		"GatewayClass.status.supportedFeatures[]", "TrafficExtension.spec.wasm.pluginConfig",
+		"WasmPlugin.spec.pluginConfig",
 	}, bare)
 }
 

@@ -17,8 +17,8 @@ import (
 
 // Names of the filters, which are the namespaces of their dynamic metadata too.
 const (
-	tcpRBAC     = "envoy.filters.network.rbac"
-	tcpExtAuthz = "envoy.filters.network.ext_authz"
+	tcpRBAC     = pb.ConnectionRBACFilter
+	tcpExtAuthz = pb.ConnectionExtAuthzFilter
 )
 
 // Prefixes of statistics and metadata, as Istio has them.

@@ -2,7 +2,9 @@ package patch
 
 import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
@@ -27,24 +29,29 @@ func AddsHost(p Patch, at TableSite) bool {
 }
 
 // Addition returns what a patch adds: a cluster, a listener, a virtual host or a resource of a
-// filter. Of a filter of requests it is the resource that it is where it is apart.
+// filter. Of a filter in a list it is the resource that it is where it is apart.
 func Addition(p *model.ConfigPatch) (message, error) {
 	m, err := value[message](Patch{ConfigPatch: p})
-	if f, is := m.(*hcmv3.HttpFilter); is && err == nil {
+	if f, is := m.(filter); is && err == nil && p.Target.IsInOrder() {
 		return &corev3.TypedExtensionConfig{Name: f.GetName(), TypedConfig: f.GetTypedConfig()}, nil
 	}
 	return m, err
 }
 
-// Bare returns a patch that adds a filter of requests without the filter's configuration, for what
-// names the filter where it is apart: another configuration changes nothing there.
+// Bare returns a patch that adds a filter without the filter's configuration, for what names the
+// filter where it is apart: another configuration changes nothing there.
 func Bare(p *model.ConfigPatch) (*model.ConfigPatch, error) {
-	f, err := value[*hcmv3.HttpFilter](Patch{ConfigPatch: p})
+	m, err := value[message](Patch{ConfigPatch: p})
 	if err != nil {
 		return nil, err
 	}
-	f.ConfigType = nil
-	body, err := pb.Marshal(f)
+	switch f := m.(type) {
+	case *hcmv3.HttpFilter:
+		f.ConfigType = nil
+	case *listenerv3.Filter:
+		f.ConfigType = nil
+	}
+	body, err := pb.Marshal(m)
 	if err != nil {
 		return nil, err
 	}
@@ -54,11 +61,21 @@ func Bare(p *model.ConfigPatch) (*model.ConfigPatch, error) {
 }
 
 // discovered says that the filter of a patch is a resource of its own. Without the resource, and
-// where the first one is refused, requests pass as if there were no filter, and none passes one
-// that guards.
+// where the first one is refused, its fallback takes its place. Without a fallback requests pass as
+// if there were no filter, and none passes one that guards.
 func discovered(p Patch) *corev3.ExtensionConfigSource {
-	if guards(p) {
-		return pb.Discovered(p.Value.Config, pb.DenyAll())
+	var fallback proto.Message
+	switch isOfConnections := p.Target == model.PatchNetworkFilter; {
+	case p.Fallback == model.FallbackDeny && isOfConnections:
+		fallback = pb.DenyConnections()
+	case p.Fallback == model.FallbackAllow && isOfConnections:
+		fallback = pb.AllowConnections()
+	case p.Fallback == model.FallbackDeny, p.Fallback == model.FallbackByType && guards(p):
+		fallback = pb.DenyAll()
+	case p.Fallback == model.FallbackAllow:
+		fallback = pb.AllowAll()
+	default:
+		fallback = pb.ListOfFilters(nil)
 	}
-	return pb.Discovered(p.Value.Config, pb.ListOfFilters(nil))
+	return pb.Discovered(p.Value.Config, fallback)
 }

@@ -29,10 +29,14 @@ func (r *run) networkFilters(l *listenerv3.Listener, c *listenerv3.FilterChain) 
 			}
 			of := list[*listenerv3.Filter]{items: c.GetFilters(), ends: endsConnections}
 			of.merge = mergeFilter[*listenerv3.Filter]
+			if p.Class != model.AnyClass {
+				at := placeOfConnectionClass(of.items, p.Class)
+				of.at = &at
+			}
 			if name := p.Listener.Chain.Filter; name != "" {
 				of.is = func(f *listenerv3.Filter) bool { return f.GetName() == name }
 			}
-			items, n, err := of.edit(p, value[*listenerv3.Filter])
+			items, n, err := of.edit(p, connectionFilter)
 			c.Filters = items
 			r.note(i, n, err)
 		}
@@ -133,16 +137,45 @@ func placeOfClass(items []*hcmv3.HttpFilter, class model.FilterClass) int {
 		}
 		return at
 	}
-	follows := []string{pb.ExchangeFilter, pb.TokenFilter, pb.PolicyFilters}
-	if class == model.AuthorizationClass {
-		follows = append(follows, pb.ExtAuthzFilter, pb.RBACFilter)
+	follows := []string{pb.ExchangeFilter}
+	switch class {
+	case model.BetweenClass:
+		follows = append(follows, pb.TokenFilter)
+	case model.AuthenticationClass:
+		follows = append(follows, pb.TokenFilter, pb.PolicyFilters)
+	case model.AuthorizationClass, model.BehindClass:
+		follows = append(follows, pb.TokenFilter, pb.PolicyFilters, pb.ExtAuthzFilter, pb.RBACFilter)
 	}
+	return behind(items, follows)
+}
+
+// placeOfConnectionClass is placeOfClass, of filters of connections.
+func placeOfConnectionClass(items []*listenerv3.Filter, class model.FilterClass) int {
+	follows := []string{pb.ExchangeFilter}
+	if class == model.BehindClass {
+		follows = append(follows, pb.ConnectionRBACFilter, pb.ConnectionExtAuthzFilter)
+	}
+	return behind(items, follows)
+}
+
+// behind returns the place behind the last filter with one of the names, or the first one.
+func behind[F filter](items []F, names []string) int {
 	for i, f := range slices.Backward(items) {
-		if slices.Contains(follows, f.GetName()) {
+		if slices.Contains(names, f.GetName()) {
 			return i + 1
 		}
 	}
 	return 0
+}
+
+// connectionFilter makes the filter of connections that a patch adds.
+func connectionFilter(p Patch) (*listenerv3.Filter, error) {
+	f, err := value[*listenerv3.Filter](p)
+	if err != nil || !p.Apart {
+		return f, err
+	}
+	f.ConfigType = &listenerv3.Filter_ConfigDiscovery{ConfigDiscovery: discovered(p)}
+	return f, nil
 }
 
 // requestFilter makes the filter of requests that a patch adds.
@@ -168,6 +201,7 @@ func endsConnections(f *listenerv3.Filter) bool {
 // filter is a filter of any kind.
 type filter interface {
 	proto.Message
+	GetName() string
 	GetTypedConfig() *anypb.Any
 }
 

@@ -61,13 +61,18 @@ func MayBeApart(p Patch) bool {
 	return isKnown && p.Value.Name != "" && !p.IsOfPolicies()
 }
 
+// MustBeApart reports whether the filter that a patch adds is a resource of its own, whatever the
+// proxy: agents fetch the modules of such resources. Patches that merge into it have no effect.
+func MustBeApart(p *model.ConfigPatch) bool { return p.Fallback != model.FallbackByType }
+
 // typeOf returns the name of the type of a filter's configuration; empty without one.
 func typeOf(p Patch) string { return p.Value.Config[strings.LastIndexByte(p.Value.Config, '/')+1:] }
 
 // guards reports whether the filter that a patch adds decides who may pass, by its type or because
 // the patch says so. Where such a filter is missing nothing passes.
 func guards(p Patch) bool {
-	if p.Class == model.AuthenticationClass || p.Class == model.AuthorizationClass {
+	switch p.Class {
+	case model.AuthenticationClass, model.AuthorizationClass, model.FirstClass, model.BetweenClass:
 		return true
 	}
 	return slices.ContainsFunc([]string{

@@ -14,6 +14,12 @@ const (
 // ExtAuthzFilter is the filter that asks somebody else about a request.
 const ExtAuthzFilter = "envoy.filters.http.ext_authz"
 
+// The filters that policies come to for connections that are not HTTP.
+const (
+	ConnectionRBACFilter     = "envoy.filters.network.rbac"
+	ConnectionExtAuthzFilter = "envoy.filters.network.ext_authz"
+)
+
 // PolicyFilters is the name of the list of filters that the policies of a proxy come to, where it
 // is a resource of its own.
 const PolicyFilters = "lateen.policy-filters"

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
 )
 
@@ -74,15 +73,4 @@ func TestNothingFailsOpen(t *testing.T) {
 			require.NotEqual(t, c.want, c.closed(m))
 		})
 	}
-	runUnderLoad(m, "a WasmPlugin is not enforced, and that is an error",
-		func(t *testing.T, m *livemesh.Mesh, _ *livemesh.Load) {
-			m.Write("bad.yaml", "apiVersion: extensions.istio.io/v1alpha1\nkind: WasmPlugin\n"+
-				"metadata: {name: deny, namespace: default}\nspec: {}\n")
-			m.Settle()
-			told := m.ProblemsWith("bad.yaml:1", "WasmPlugin default/deny", "it is not enforced")
-			require.Len(t, told, 1, "%v", m.Problems())
-			require.Equal(t, source.Error, told[0].Severity)
-			require.NotEqual(t, "503", web(m), "traffic flows as without it")
-			m.Delete("bad.yaml")
-		})
 }
