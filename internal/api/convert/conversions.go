@@ -36,6 +36,7 @@ func conversions() map[kinds.Kind]conversion {
 		kinds.Telemetry:             typed((*reader).telemetry),
 		kinds.ProxyConfig:           typed((*reader).proxyConfigObject),
 		kinds.EnvoyFilter:           typed((*reader).envoyFilter),
+		kinds.RateLimit:             typed((*reader).rateLimit),
 		kinds.GatewayClass:          typed((*reader).gatewayClass),
 		kinds.KubernetesGateway:     typed((*reader).kubernetesGateway),
 		kinds.HTTPRoute:             typed((*reader).httpRouteObject),

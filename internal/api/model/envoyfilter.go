@@ -16,6 +16,8 @@ type EnvoyFilter struct {
 	// Calls are the hosts of the clusters that its values name, and those that it is annotated
 	// with, sorted, each once: gateways with the patches see them.
 	Calls []Host
+	// Says is what it does, for people; empty for one of patches.
+	Says string
 }
 
 // ProxyMatches returns by what its patches tell proxies apart, each once.
@@ -78,6 +80,9 @@ const (
 	AuthorizationClass
 	// StatsClass is before those that count.
 	StatsClass
+	// LimitClass is where AuthorizationClass is. A filter there decides on requests by how many
+	// there are: where it is missing they pass.
+	LimitClass
 )
 
 // PatchTarget is the kind of thing that a patch changes (applyTo).
@@ -197,6 +202,8 @@ type RouteMatch struct {
 	Route   string
 	OfRoute bool
 	Action  RouteAction
+	// Owner is the object that routes come from, as their metadata name it (RoutesOwner).
+	Owner string
 }
 
 // RouteAction is what a route does with requests.

@@ -38,8 +38,8 @@ func (m *Meta) Compare(o *Meta) int {
 }
 
 // KindRank returns the place of a kind among those whose objects become the same: a Service comes
-// before a ServiceEntry, and what adds filters in a kind of its own before an EnvoyFilter, which may
-// name these filters.
+// before a ServiceEntry, and what adds filters in a kind of its own before an EnvoyFilter, which
+// may name these filters.
 func KindRank(k kinds.Kind) byte {
 	switch k {
 	case kinds.ServiceEntry, kinds.TrafficExtension:

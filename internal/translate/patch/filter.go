@@ -134,7 +134,7 @@ func placeOfClass(items []*hcmv3.HttpFilter, class model.FilterClass) int {
 		return at
 	}
 	follows := []string{pb.ExchangeFilter, pb.TokenFilter, pb.PolicyFilters}
-	if class == model.AuthorizationClass {
+	if class == model.AuthorizationClass || class == model.LimitClass {
 		follows = append(follows, pb.ExtAuthzFilter, pb.RBACFilter)
 	}
 	for i, f := range slices.Backward(items) {
