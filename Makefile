@@ -34,7 +34,7 @@ GOBUILD  := CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath
 STAMP    := -ldflags "-X github.com/lateen-mesh/lateen/internal/cli/build.Version=$(VERSION)"
 
 .DEFAULT_GOAL := help
-.PHONY: help always clean-commit modules build images envoy kube-modules kube istioctl istiod clients estate prometheus jmeter rsyslogd dashboards dashboards-sdk dashboard-pictures demo up check test test-all test-rest test-short linter lint vulncheck release-check publish publish-tools sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants sizing beside-istiod soak conformance conformance-core conformance-modules book-lab seeds history changelog clean
+.PHONY: help always clean-commit modules build images envoy kube-modules kube istioctl istiod clients ratelimit estate prometheus jmeter rsyslogd dashboards dashboards-sdk dashboard-pictures demo up check test test-all test-rest test-short linter lint vulncheck release-check publish publish-tools sbom golden calibrate mutants fuzz bench bench-compare bench-baseline bench-wire flame scale constants sizing beside-istiod soak conformance conformance-core conformance-modules book-lab seeds history changelog clean
 
 help: ## show this
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +81,9 @@ beside-istiod: build kube istiod ## measure Istio's own control plane and Lateen
 
 clients: ## build kubectl and Helm, with which a test types the commands of the guides, into .tools/ (two minutes the first time)
 	@GO=$(GO) hack/retry.sh hack/build-tool.sh clients test/clients .
+
+ratelimit: ## build Envoy's rate limit service, which tests of global limits run, into .tools/ (a minute the first time)
+	@GO=$(GO) hack/retry.sh hack/build-tool.sh ratelimit test/ratelimit .
 
 estate: kube envoy prometheus ## build Flagger and Argo Rollouts, and run them and the objects of other programs against Lateen (root, Linux; half an hour the first time)
 	@GO=$(GO) TOOLS=$(TOOLS) hack/estate.sh

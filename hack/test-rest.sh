@@ -8,6 +8,7 @@ steps=7
 . hack/steps.sh
 fuzztime=${1:-10s}
 export LATEEN_ENVOY=$tools/envoy LATEEN_ENVOY_REQUIRED=1 LATEEN_KUBE=$tools/kube LATEEN_KUBE_REQUIRED=1
+export LATEEN_RATELIMIT_REQUIRED=1
 export LATEEN_CLIENTS_REQUIRED=1 LATEEN_PROMETHEUS_REQUIRED=1 LATEEN_PROMTOOL_REQUIRED=1 LATEEN_DASHBOARDS_REQUIRED=1
 
 # -race needs a C compiler; without one the tests run without it.
@@ -51,7 +52,7 @@ beside() {
 }
 
 run "fetching Prometheus and tools" make -j 3 prometheus kube-modules conformance-modules dashboards-sdk
-run "building all programs, Kubernetes and its clients for tests, and the linter" make -j 3 build kube clients linter
+run "building all programs, Kubernetes and what else tests run, and the linter" make -j 3 build kube clients ratelimit linter
 run "vet and lint" make lint
 run "known vulnerabilities" optional hack/vulncheck.sh "$tools/govulncheck"
 concurrent=$(packages -v "$alone")

@@ -9,7 +9,7 @@ steps=5
 . hack/steps.sh
 export LATEEN_ENVOY=$tools/envoy LATEEN_ENVOY_REQUIRED=1
 # Tests that need these are skipped, also where they are there.
-export LATEEN_KUBE=none LATEEN_CLIENTS=none LATEEN_PROMETHEUS=none LATEEN_PROMTOOL=none
+export LATEEN_KUBE=none LATEEN_CLIENTS=none LATEEN_RATELIMIT=none LATEEN_PROMETHEUS=none LATEEN_PROMTOOL=none
 
 # apart are packages whose tests measure, wait for Envoys and API servers, or plant faults.
 apart='/(internal/perf/lab|test/(agent|bench|booklab|cluster|clients|conformance|images|incluster|istioctl|kube|live|mutants|observe|prometheus|wire))(/|$)'

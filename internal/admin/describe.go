@@ -108,6 +108,9 @@ func (d describer) policies(out *page.Description, pod *model.Workload) {
 	if s := seen.Sidecar(); s != nil {
 		d.apply(out, &s.Meta, "")
 	}
+	for _, f := range seen.EnvoyFilters() {
+		d.apply(out, &f.Meta, f.Says)
+	}
 	for g := range d.w.Gateways() {
 		if !g.Selector.IsEmpty() && g.Selector.Selects(pod.Labels) {
 			d.apply(out, &g.Meta, "")

@@ -35,6 +35,7 @@ func TestDescribe(t *testing.T) {
 	strict := meta(kinds.PeerAuthentication, "istio-system", "strict")
 	port := meta(kinds.PeerAuthentication, "shop", "port")
 	deny, lax := meta(kinds.AuthorizationPolicy, "shop", "deny"), meta(kinds.AuthorizationPolicy, "shop", "other")
+	slow := meta(kinds.RateLimit, "shop", "slow")
 	w := state.NewWriter()
 	mesh := model.DefaultMesh()
 	snapshot, _ := w.Apply([]state.Update{
@@ -51,6 +52,7 @@ func TestDescribe(t *testing.T) {
 		}}),
 		update(deny, &model.AuthorizationPolicy{Meta: deny, Selection: selecting(web), Action: model.AuthorizationDeny,
 			Rules: &model.AuthorizationRules{}}),
+		update(slow, &model.EnvoyFilter{Meta: slow, Selection: selecting(web), Says: "2 per day"}),
 		update(lax, &model.AuthorizationPolicy{
 			Meta: lax, Selection: selecting(other), Rules: &model.AuthorizationRules{},
 		}),
@@ -71,6 +73,7 @@ func TestDescribe(t *testing.T) {
 		{Kind: "PeerAuthentication", Namespace: "shop", Name: "port"},
 		{Kind: "PeerAuthentication", Namespace: "istio-system", Name: "strict"},
 		{Kind: "AuthorizationPolicy", Namespace: "shop", Name: "deny", How: "DENY"},
+		{Kind: "RateLimit", Namespace: "shop", Name: "slow", How: "2 per day"},
 	}, d.Applied)
 	require.Len(t, d.Services, 1)
 	require.Equal(t, []string{"warning: DestinationRule shop/web: is odd"}, d.Problems)

@@ -38,6 +38,7 @@ func conversions() map[kinds.Kind]conversion {
 		kinds.EnvoyFilter:           typed((*reader).envoyFilter),
 		kinds.WasmPlugin:            typed((*reader).wasmPlugin),
 		kinds.TrafficExtension:      typed((*reader).trafficExtension),
+		kinds.RateLimit:             typed((*reader).rateLimit),
 		kinds.GatewayClass:          typed((*reader).gatewayClass),
 		kinds.KubernetesGateway:     typed((*reader).kubernetesGateway),
 		kinds.HTTPRoute:             typed((*reader).httpRouteObject),

@@ -10,5 +10,5 @@
 // conversions in api/convert. How objects are converted (api/convert) and trimmed (source/kube) is
 // written there, in one table each by kind. Tests compare them with this one.
 //
-// It imports types of Kubernetes and Istio, and nothing of Lateen.
+// It imports types of Kubernetes and Istio, and may import api/ratelimit: Lateen's own kind.
 package kinds

@@ -14,6 +14,8 @@ import (
 	networkingk8s "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/lateen-mesh/lateen/internal/api/ratelimit"
 )
 
 // The groups of Istio's API.
@@ -24,9 +26,18 @@ const (
 	ExtensionsGroup = "extensions.istio.io"
 )
 
+// LateenGroup is the group of Lateen's own kinds.
+const LateenGroup = ratelimit.Group
+
 // IstioGroups returns the groups of Istio's API, in the order of their names.
 func IstioGroups() []string {
 	return []string{ExtensionsGroup, NetworkingGroup, SecurityGroup, TelemetryGroup}
+}
+
+// ValidatedGroups returns the groups of whose objects the webhook decides whether they may be
+// stored, in the order of their names.
+func ValidatedGroups() []string {
+	return []string{ExtensionsGroup, LateenGroup, NetworkingGroup, SecurityGroup, TelemetryGroup}
 }
 
 // RevisionLabel says which control plane an object is for.
@@ -103,6 +114,7 @@ func table() []Descriptor {
 	gateways := API{Group: GatewayAPIGroup, Versions: []string{"v1", "v1beta1"}, Custom: true}
 	grpc := API{Group: GatewayAPIGroup, Versions: []string{"v1", "v1alpha2"}, Custom: true}
 	tls := API{Group: GatewayAPIGroup, Versions: []string{"v1", "v1alpha3", "v1alpha2"}, Custom: true}
+	own := API{Group: LateenGroup, Versions: []string{ratelimit.Version}, Custom: true}
 	stable := API{Group: GatewayAPIGroup, Versions: []string{"v1"}, Custom: true}
 	grants := API{Group: GatewayAPIGroup, Versions: []string{"v1beta1", "v1"}, Custom: true}
 
@@ -227,6 +239,10 @@ func table() []Descriptor {
 		istio(Descriptor{
 			Kind: TrafficExtension, API: extensions, Resource: "trafficextensions",
 			New: object[extensionsv1alpha1.TrafficExtension], Watch: Watch{Optional: true},
+		}),
+		istio(Descriptor{ // Lateen's own
+			Kind: RateLimit, API: own, Resource: "ratelimits", New: object[ratelimit.RateLimit],
+			Watch: Watch{Optional: true}, DependsOnMesh: true,
 		}),
 		gatewayAPI(Descriptor{
 			Kind: GatewayClass, API: gateways, Resource: "gatewayclasses", New: object[gatewayv1.GatewayClass],

@@ -19,6 +19,8 @@ type EnvoyFilter struct {
 	// Calls are the hosts of the clusters that its values name, and those that it is annotated
 	// with, sorted, each once: gateways with the patches see them.
 	Calls []Host
+	// Says is what it does, for people; empty for one of patches.
+	Says string
 }
 
 // ProxyMatches returns by what its patches tell proxies apart, each once.
@@ -268,6 +270,8 @@ type RouteMatch struct {
 	Route   string
 	OfRoute bool
 	Action  RouteAction
+	// Owner is the object that routes come from, as their metadata name it (RoutesOwner).
+	Owner string
 }
 
 // RouteAction is what a route does with requests.

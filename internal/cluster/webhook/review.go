@@ -43,7 +43,7 @@ func (h *handler) validate(_ string, r *admissionv1.AdmissionRequest) (*admissio
 func (h *handler) respond(r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	response := &admissionv1.AdmissionResponse{UID: r.UID, Allowed: true}
 	stored := r.Operation == admissionv1.Create || r.Operation == admissionv1.Update
-	if !slices.Contains(kinds.IstioGroups(), r.Kind.Group) || !stored || r.SubResource != "" {
+	if !slices.Contains(kinds.ValidatedGroups(), r.Kind.Group) || !stored || r.SubResource != "" {
 		// Who asks about other groups has set the webhook up for more than it is for.
 		return response
 	}

@@ -38,9 +38,9 @@ func TestChartHasTheRightsOfTheTable(t *testing.T) {
 		}
 		golden.File(t, files+"lateen/files/"+name, rules)
 	}
-	groups, err := yaml.Marshal(kinds.IstioGroups())
+	groups, err := yaml.Marshal(kinds.ValidatedGroups())
 	require.NoError(t, err)
-	golden.File(t, files+"lateen/files/istio-groups.yaml", string(groups))
+	golden.File(t, files+"lateen/files/validated-groups.yaml", string(groups))
 }
 
 // TestChartHasIstiosKinds: those of the module that Lateen is built with.

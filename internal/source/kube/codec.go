@@ -137,11 +137,11 @@ func (d customDecoder) decodeOne(doc *document, kind string) (*customObject, err
 // there is no object.
 func (c *customObject) readSpec(k kinds.Kind, doc *document) {
 	c.object = k.NewObject()
-	if kinds.Of(k).Group == kinds.GatewayAPIGroup {
-		c.readGatewayAPI(k, doc)
+	spec := specOf(c.object)
+	if spec == nil {
+		c.readPlain(k, doc)
 		return
 	}
-	spec := specOf(c.object)
 	err := decodeSpec(doc.Spec, spec, protojson.UnmarshalOptions{})
 	if err == nil {
 		return
@@ -166,9 +166,10 @@ func (c *customObject) readSpec(k kinds.Kind, doc *document) {
 	c.problem.message += "; it has no effect"
 }
 
-// readGatewayAPI reads a spec of the Gateway API. Fields that these types do not know, as they come
-// with experimental definitions, have no effect. What has a wrong type is not in force.
-func (c *customObject) readGatewayAPI(k kinds.Kind, doc *document) {
+// readPlain reads a spec that is no message: of the Gateway API, and of Lateen's own kinds. Fields
+// that these types do not know, as they come with experimental definitions, have no effect. What
+// has a wrong type is not in force.
+func (c *customObject) readPlain(k kinds.Kind, doc *document) {
 	text, err := json.Marshal(map[string]json.RawMessage{"spec": doc.Spec})
 	if err != nil || len(doc.Spec) == 0 {
 		return // the API server lets none without a spec through
@@ -214,9 +215,11 @@ func (c *customObject) readCondition(name string, raw json.RawMessage) {
 // istioAPI is the API level of the types that specs are decoded into.
 const istioAPI = "1.31"
 
-// specOf returns the spec of an object of istio.io/client-go, whose types are all alike.
+// specOf returns the spec of an object of istio.io/client-go, whose types are all alike; nil of any
+// other object.
 func specOf(o metav1.Object) proto.Message {
-	return reflect.ValueOf(o).Elem().FieldByName("Spec").Addr().Interface().(proto.Message)
+	spec, _ := reflect.ValueOf(o).Elem().FieldByName("Spec").Addr().Interface().(proto.Message)
+	return spec
 }
 
 // statusOf returns the status of an object of istio.io/client-go.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
+	"github.com/lateen-mesh/lateen/internal/api/ratelimit"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
@@ -17,7 +18,7 @@ func decoder(t *testing.T) customDecoder {
 	standard, err := standardCodecs()
 	require.NoError(t, err)
 	d := customDecoder{standard: standard.UniversalDeserializer(), kinds: map[string]kinds.Kind{}}
-	for _, k := range []kinds.Kind{kinds.VirtualService, kinds.AuthorizationPolicy} {
+	for _, k := range []kinds.Kind{kinds.VirtualService, kinds.AuthorizationPolicy, kinds.RateLimit} {
 		d.kinds[string(k)] = k
 	}
 	return d
@@ -45,6 +46,24 @@ func TestUnknownFieldsOfSpecs(t *testing.T) {
 	policy := o.(*customObject)
 	require.Equal(t, source.Error, policy.problem.severity)
 	require.Equal(t, "ALLOW", policy.object.(*securityv1.AuthorizationPolicy).Spec.GetAction().String())
+}
+
+// The specs of Lateen's own kinds are no messages.
+func TestSpecsOfOwnKinds(t *testing.T) {
+	decode := func(spec string) *customObject {
+		o, _, err := decoder(t).Decode([]byte(
+			`{"kind":"RateLimit","apiVersion":"lateen.io/v1alpha1","metadata":{"name":"a"},"spec":`+spec+`}`,
+		), nil, nil)
+		require.NoError(t, err)
+		return o.(*customObject)
+	}
+	good := decode(`{"mode":"Shadow","global":{"timeout":"20ms"}}`)
+	require.Nil(t, good.problem)
+	require.Equal(t, ratelimit.Shadow, good.object.(*ratelimit.RateLimit).Spec.Mode)
+	require.Equal(t, source.Warning, decode(`{"another":1}`).problem.severity)
+	bad := decode(`{"mode":7}`)
+	require.Nil(t, bad.object)
+	require.Equal(t, source.Error, bad.problem.severity)
 }
 
 // Whatever an API server sends, nothing panics, and what it says of errors is passed on.

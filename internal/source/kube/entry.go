@@ -131,13 +131,14 @@ func (r *reader) readCustom(c *customObject, e *entry) {
 
 // bufferSpec appends the spec of a custom object to what its fingerprint is made of.
 func (r *reader) bufferSpec(c *customObject) error {
-	if kinds.Of(r.resource.kind).Group == kinds.GatewayAPIGroup {
+	spec := specOf(c.object)
+	if spec == nil {
 		text, err := json.Marshal(c.object)
 		r.buffer = append(r.buffer, text...)
 		return err
 	}
 	var err error
-	r.buffer, err = proto.MarshalOptions{Deterministic: true}.MarshalAppend(r.buffer, specOf(c.object))
+	r.buffer, err = proto.MarshalOptions{Deterministic: true}.MarshalAppend(r.buffer, spec)
 	return err
 }
 

@@ -180,7 +180,7 @@ func cutPort(name string) (host, port string) {
 }
 
 func matchesRoute(m model.RouteMatch, r *routev3.Route) bool {
-	if m.Route != "" && m.Route != r.GetName() {
+	if m.Route != "" && m.Route != r.GetName() || m.Owner != "" && m.Owner != ownerOf(r) {
 		return false
 	}
 	switch r.GetAction().(type) {
@@ -192,4 +192,9 @@ func matchesRoute(m model.RouteMatch, r *routev3.Route) bool {
 		return m.Action == model.AnyAction || m.Action == model.AnswerAction
 	}
 	return true
+}
+
+// ownerOf returns the object that a route comes from, as its metadata name it; "" for none.
+func ownerOf(r *routev3.Route) string {
+	return r.GetMetadata().GetFilterMetadata()[model.OwnerFilter].GetFields()[model.OwnerField].GetStringValue()
 }

@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"sort"
-	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/translate/pb"
@@ -143,12 +141,9 @@ func metadata(owner source.Key) *corev3.Metadata {
 	if owner == (source.Key{}) {
 		return nil
 	}
-	group, kind := kinds.NetworkingGroup, "virtual-service"
-	if model.IsAttachedRoute(owner.Kind) {
-		group, kind = kinds.GatewayAPIGroup, strings.ToLower(string(owner.Kind))
-	}
-	path := strings.Join([]string{"/apis", group, "v1/namespaces", owner.Namespace, kind, owner.Name}, "/")
 	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{
-		"istio": {Fields: map[string]*structpb.Value{"config": structpb.NewStringValue(path)}},
+		model.OwnerFilter: {Fields: map[string]*structpb.Value{
+			model.OwnerField: structpb.NewStringValue(model.RoutesOwner(owner)),
+		}},
 	}}
 }
