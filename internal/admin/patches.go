@@ -21,7 +21,7 @@ func (m *Mesh) patches(query url.Values) (any, error) {
 	case err != nil:
 		return nil, err
 	case out == nil:
-		return nil, fmt.Errorf("%s %s/%s %w, or nothing of it is in force", q.Kind, q.Namespace, q.Name, errNotDescribed)
+		return nil, fmt.Errorf("%s %s/%s %w, or not in force", q.Kind, q.Namespace, q.Name, errNotDescribed)
 	}
 	for _, p := range m.Problems() {
 		if p.Object == out.Key() {

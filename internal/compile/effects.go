@@ -81,8 +81,7 @@ func (e *Effect) add(m *Member) {
 // changesOf returns what differs between two states. Endpoints and names are those of the mesh, and
 // secrets are shown to nobody.
 func changesOf(from, to resource.State) (list []Changed) {
-	for t := range resource.NumTypes {
-		typ := resource.Type(t)
+	for typ := range resource.NumTypes {
 		if typ == resource.Secret {
 			continue
 		}
@@ -104,7 +103,9 @@ func sortedEffects(by map[effectKey]*Effect) []Effect {
 		}
 	}
 	slices.SortFunc(list, func(a, b Effect) int {
-		return cmp.Or(cmp.Compare(b.Proxies, a.Proxies), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Proxy, b.Proxy))
+		return cmp.Or(
+			cmp.Compare(b.Proxies, a.Proxies), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Proxy, b.Proxy),
+		)
 	})
 	return list
 }

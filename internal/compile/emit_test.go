@@ -38,7 +38,7 @@ func TestEmissionIsRememberedByInputAndPatches(t *testing.T) {
 	random, same := merging(t, &clusterv3.Cluster{LbPolicy: clusterv3.Cluster_RANDOM}), merging(t, &clusterv3.Cluster{})
 	other := clusters.with("a", random)
 	require.NotEqual(t, plain.Body(), other.Body())
-	require.Same(t, plain.Resource, clusters.with("a", same).Resource, "patches that change nothing make the same bytes")
+	require.Same(t, plain.Resource, clusters.with("a", same).Resource, "the bytes are the same")
 	require.Equal(t, plain, clusters.get("a"))
 	require.Equal(t, other, clusters.with("a", random))
 	require.Equal(t, []match{{n: 1}}, decodeMatches(other.matched))

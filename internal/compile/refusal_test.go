@@ -19,7 +19,8 @@ func TestWhatEnvoyWouldRefuseIsKeptBack(t *testing.T) {
 	e := newEmitter(resource.NewStore(), Refusals{
 		Resource: func(name string, err error) { refused = append(refused, name) },
 	})
-	require.Nil(t, e.emit(made{name: "cluster", message: &clusterv3.Cluster{}}, patched{}).Resource, "a cluster without a name")
+	nameless := made{name: "cluster", message: &clusterv3.Cluster{}}
+	require.Nil(t, e.emit(nameless, patched{}).Resource, "a cluster without a name")
 	require.NotNil(t, e.emit(made{name: "cluster", message: &clusterv3.Cluster{Name: "cluster"}}, patched{}).Resource)
 
 	r := e.emit(virtualHost("table", "vhost", &routev3.VirtualHost{

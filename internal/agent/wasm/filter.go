@@ -183,9 +183,9 @@ func (f *filter) withFile(path string) ([]byte, error) {
 		fields, err := fieldsOf(vm)
 		var out []byte
 		for _, of := range fields {
-			switch {
-			case of.number == vmCode:
-			case of.number == vmVariables:
+			switch of.number {
+			case vmCode:
+			case vmVariables:
 				if left := hide(of.bytes); len(left) > 0 {
 					out = append(out, message(vmVariables, left)...)
 				}

@@ -84,7 +84,7 @@ func (r *Rewriter) Rewrite(ctx context.Context, resource []byte) ([]byte, error)
 	defer func() { r.duration.Observe(float64(r.modules.Now().Sub(begin).Milliseconds())) }()
 	f, err := read(resource)
 	if err != nil || f == nil {
-		return resource, nil //nolint:nilerr // Envoy says what is wrong with it
+		return resource, nil // Envoy says what is wrong with it
 	}
 	out, result, failure := r.place(ctx, f)
 	if failure != nil {

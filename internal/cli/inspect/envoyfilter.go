@@ -100,7 +100,8 @@ func printPatches(out *terminal.Writer, e *explainedBy) {
 	table := terminal.Table{Header: []string{"PATCH", "APPLY TO", "OPERATION", "FOR", "MATCHES", "LEFT OUT"}}
 	for _, p := range e.Patches {
 		table.Row(
-			strconv.Itoa(p.Patch), p.Target, p.Operation, proxiesText(p.Selected), matchesText(p), strconv.Itoa(p.Failed),
+			strconv.Itoa(p.Patch), p.Target, p.Operation, proxiesText(p.Selected), matchesText(p),
+			strconv.Itoa(p.Failed),
 		)
 	}
 	out.Table(table)

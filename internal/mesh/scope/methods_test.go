@@ -78,10 +78,11 @@ func all[T any](list iter.Seq[T]) any { return slices.Collect(list) }
 
 // methods are all methods of Scope. A new one has to be of one of the sorts.
 var methods = map[string]method{
-	"HasRoutesOf": {same, func(s *scope.Scope, a *arguments) any { return s.HasRoutesOf(a.host) }},
-	"Generation":  {same, func(s *scope.Scope, _ *arguments) any { return s.Generation() }},
-	"Mesh":        {same, func(s *scope.Scope, _ *arguments) any { return s.Mesh() }},
-	"HasHost":     {same, func(s *scope.Scope, a *arguments) any { return s.HasHost(a.host) }},
+	"HasRoutesOf":     {same, func(s *scope.Scope, a *arguments) any { return s.HasRoutesOf(a.host) }},
+	"Generation":      {same, func(s *scope.Scope, _ *arguments) any { return s.Generation() }},
+	"Mesh":            {same, func(s *scope.Scope, _ *arguments) any { return s.Mesh() }},
+	"HasEnvoyFilters": {same, func(s *scope.Scope, _ *arguments) any { return s.HasEnvoyFilters() }},
+	"HasHost":         {same, func(s *scope.Scope, a *arguments) any { return s.HasHost(a.host) }},
 	"TCPServicesOn": {same, func(s *scope.Scope, a *arguments) any {
 		return all(s.TCPServicesOn(a.port))
 	}},
