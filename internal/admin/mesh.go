@@ -19,7 +19,8 @@ type Mesh struct {
 	Events func() map[string]uint64
 	// Templates returns the templates of injection in force; nil where nothing is injected.
 	Templates func() (map[string]string, error)
-	// Patches says what the patches of an object do; nil without an error if there is no such object.
+	// Patches says what the patches of an object do; nil without an error if there is no such
+	// object.
 	Patches func(page.PatchesQuestion) (*page.PatchEffects, error)
 	// Cluster is the cluster's name; empty stands for "Kubernetes".
 	Cluster  string

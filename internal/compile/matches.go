@@ -119,7 +119,8 @@ func (s slot) resourceName() slotName {
 	return slotName{s.typ, s.name}
 }
 
-// match notes what patches match of a slot. In a mesh without EnvoyFilters there is nothing to note.
+// match notes what patches match of a slot. In a mesh without EnvoyFilters there is nothing to
+// note.
 func (e *edits) match(s slot, of emitted) {
 	if e.patched {
 		e.matches = append(e.matches, resource.Edit{Name: s.resourceName().text(), Resource: of.matched})

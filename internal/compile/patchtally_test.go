@@ -94,7 +94,8 @@ func TestPatchesSayWhereTheyFail(t *testing.T) {
 	require.Zero(t, m.comp.PatchMatches()[0].Failed)
 }
 
-// The effects of a deletion are what proxies have because of the object, and asking changes nothing.
+// The effects of a deletion are what proxies have because of the object, and asking changes
+// nothing.
 func TestEffectsOfAPatch(t *testing.T) {
 	f := patchingFilter(t, "f",
 		"CLUSTER | context: SIDECAR_OUTBOUND, cluster: {name: 'outbound|80||web.default.svc.cluster.local'} | "+

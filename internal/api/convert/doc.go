@@ -9,6 +9,6 @@
 // encrypted is closed (docs/bad-objects.md). A field of Istio's API that is not translated is
 // reported when it is set; the table in used.go has the fields that are.
 //
-// It may import api/kinds, api/cel, api/envoyfilter, api/extension, api/jwks, api/limits, api/model,
-// api/ratelimit, source and source/istiojson.
+// It may import api/kinds, api/cel, api/envoyfilter, api/extension, api/jwks, api/limits,
+// api/model, api/ratelimit, source and source/istiojson.
 package convert

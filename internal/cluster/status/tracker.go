@@ -87,7 +87,8 @@ func (t *Tracker) Problems(appeared, mended []source.Problem) {
 	}
 }
 
-// Noted takes the notes of all objects that have one. Their status is written anew where it differs.
+// Noted takes the notes of all objects that have one. Their status is written anew where it
+// differs.
 func (t *Tracker) Noted(notes map[source.Key]string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
