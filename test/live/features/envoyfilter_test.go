@@ -1,6 +1,7 @@
 package features
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lateen-mesh/lateen/internal/admin/page"
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
@@ -349,6 +351,41 @@ func TestAnEditedFilterDrainsNothing(t *testing.T) {
 	require.Contains(t, before, "listener_manager.listener_added")
 	load.Advance(3)
 	load.Stop()
+}
+
+// TestEnvoyFiltersSayWhatTheyDo: each patch is counted for the proxies that have what it matches,
+// one that matches nothing is told, and the configuration is shown without the object and with it.
+func TestEnvoyFiltersSayWhatTheyDo(t *testing.T) {
+	m := newFilterRig(t, "")
+	m.Run("two patches", livemesh.File("filter.yaml", filterObject("f", "web", patches(
+		before("SIDECAR_INBOUND", lua("response", "handle:headers():add('x-lua', 'web')")),
+		patchOf("CLUSTER", "{cluster: {service: none.test}}", "MERGE", "{connect_timeout: 3s}"),
+	))), func(t *testing.T, _ *livemesh.Mesh) {
+		m.awaitSoon("the filter is used", answers("x-lua", "web"))
+		m.AwaitProblem("EnvoyFilter default/f", "spec.configPatches[1].match", "matches nothing")
+		matched := func(metric, patch string) int {
+			return int(m.Metric(metric, map[string]string{"namespace": "default", "name": "f", "patch": patch}))
+		}
+		require.Positive(t, matched("lateen_patch_resources", "0"))
+		require.Zero(t, matched("lateen_patch_resources", "1"))
+
+		var effects page.PatchEffects
+		body := m.Monitoring("/debug/patchz?kind=EnvoyFilter&namespace=default&name=f")
+		require.NoError(t, json.Unmarshal([]byte(body), &effects))
+		require.Len(t, effects.Patches, 2)
+		require.Equal(t, matched("lateen_patch_proxies", "0"), effects.Patches[0].Proxies)
+		require.Zero(t, effects.Patches[1].Proxies)
+		require.Positive(t, effects.Patches[1].Selected)
+		require.NotEmpty(t, effects.Effects)
+		require.Contains(t, effects.Effects[0].Proxy, "web-v1")
+		for _, c := range effects.Effects[0].Changes {
+			require.NotContains(t, c.Without, `"lua"`)
+			require.Contains(t, c.With, `"lua"`)
+		}
+		require.Len(t, effects.Problems, 1)
+	})
+	m.Settle()
+	require.Empty(t, m.ProblemsWith("matches nothing"))
 }
 
 // TestAFilterThatIsRefusedIsLeftOutAlone: a mistake that is seen when the object is read, and one
