@@ -356,7 +356,7 @@ func (c *Cluster) lead(ctx context.Context, p *Pipeline) {
 			return nil
 		})
 	}
-	g.Go(func() error { c.noteMatches(ctx, p.compiler.PatchMatches); return nil })
+	g.Go(func() error { c.noteMatches(ctx, p); return nil })
 	g.Go(func() error {
 		status.NewAddressWriter(status.AddressOptions{
 			Ingresses: c.ingresses, API: c.statuses, Services: c.core.RESTClient(),

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -50,41 +49,46 @@ func (c *Cluster) applied(changes []source.Change) {
 	c.attachments.Applied(changes)
 }
 
-// matchesPace is the time between two notes of what EnvoyFilters match. Each proxy that comes or
-// goes changes them; that one matches nothing is a problem, which is told at once.
-const matchesPace = 15 * time.Second
+// What EnvoyFilters match changes with each proxy that comes or goes. So it is noted at times, of a
+// few objects at a time: a note is a write. That one matches nothing is a problem, and told at
+// once.
+const (
+	matchesPace = time.Minute
+	notesAtOnce = 50
+	// patchesNoted is how many patches of one object are noted.
+	patchesNoted = 20
+)
 
 // noteMatches says in the status of EnvoyFilters what they match, until ctx ends.
-func (c *Cluster) noteMatches(ctx context.Context, matches func() []compile.PatchMatches) {
+func (c *Cluster) noteMatches(ctx context.Context, p *Pipeline) {
 	every := time.NewTicker(matchesPace)
 	defer every.Stop()
 	for {
-		c.tracker.Noted(notesOf(matches()))
 		select {
 		case <-ctx.Done():
 			return
 		case <-every.C:
 		}
+		if c.tracker.Noted(notesOf(p.compiler.PatchMatches()), notesAtOnce) > 0 {
+			p.loop.Conflicted() // so that they are passed on without a batch
+		}
 	}
 }
-
-// longestNote is how many patches of one object are noted.
-const longestNote = 40
 
 // notesOf says of each object what its patches match.
 func notesOf(matches []compile.PatchMatches) map[source.Key]string {
 	lines := map[source.Key][]string{}
 	for _, m := range matches {
 		switch at := lines[m.Owner]; {
-		case len(at) < longestNote:
+		case len(at) < patchesNoted:
 			lines[m.Owner] = append(at, m.String())
-		case len(at) == longestNote:
+		case len(at) == patchesNoted:
 			lines[m.Owner] = append(at, "and so on: lateen_patch_resources has all")
 		}
 	}
 	notes := map[source.Key]string{}
 	for k, of := range lines {
-		notes[k] = fmt.Sprintf("of the proxies of this control plane:\n%s", strings.Join(of, "\n"))
+		notes[k] = strings.Join(of, "\n")
 	}
 	return notes
 }

@@ -51,6 +51,7 @@ const (
 	borrowedTables
 	borrowedOwners
 	borrowedProblems
+	borrowedCounts
 	allBorrowed = 1<<iota - 1
 )
 

@@ -131,14 +131,32 @@ func (t *patchTally) fork() *patchTally {
 	return f
 }
 
-// update counts again what the patches of a class match, if that changed.
+// update counts again what the patches of a class match, if that changed. It costs what changed,
+// and with other patches than before the number of patches.
 func (t *patchTally) update(c *class, problems *source.Tally) {
-	if c.counted.patches == c.patches && c.counted.matches == c.matches {
+	counted := &c.counted
+	if counted.patches == c.patches && counted.matches == c.matches {
 		return
 	}
-	next := countedMatches{c.patches, c.matches, c.countPatches()}
-	t.replace(c.counted.of, next.of, problems)
-	c.counted = next
+	was, is := counted.of, patchCounts{}
+	if counted.patches == c.patches {
+		own(c, borrowedCounts, (*map[patchRef]patchCount)(&counted.of))
+		was = counted.of.follow(counted.matches, c.matches)
+		for ref := range was {
+			is[ref] = counted.of[ref]
+		}
+	} else {
+		for _, p := range c.patches.all() {
+			if isFor(p, &c.scope) {
+				is[refOf(p)] = was[refOf(p)]
+			}
+		}
+		is.follow(counted.matches, c.matches)
+		counted.of = is
+		c.borrows &^= borrowedCounts
+	}
+	t.replace(was, is, problems)
+	counted.patches, counted.matches = c.patches, c.matches
 }
 
 // forget takes a class out.
@@ -147,31 +165,29 @@ func (t *patchTally) forget(c *class, problems *source.Tally) {
 	c.counted = countedMatches{}
 }
 
-// countPatches returns what each patch of the class matches. It costs what changed since it was
-// counted last, and the number of patches.
-func (c *class) countPatches() patchCounts {
-	if c.patches == nil {
-		return nil
+// follow takes the counts from one state of what patches match to another. It returns what they
+// were of the patches whose counts it changed.
+func (counts patchCounts) follow(from, to *resource.Set) (was patchCounts) {
+	if from == nil {
+		from = resource.Empty()
 	}
-	counts := patchCounts{}
-	for _, p := range c.patches.list {
-		if isFor(p, &c.scope) {
-			counts[refOf(p)] = c.counted.of[refOf(p)]
+	was = patchCounts{}
+	add := func(m match, by int) {
+		n, has := counts[m.patchRef]
+		if _, noted := was[m.patchRef]; has && !noted {
+			was[m.patchRef] = n
 		}
+		counts.add(m, by)
 	}
-	was := c.counted.matches
-	if was == nil {
-		was = resource.Empty()
-	}
-	resource.Diff(was, c.matches, func(old, new *resource.Resource) {
+	resource.Diff(from, to, func(old, new *resource.Resource) {
 		for _, m := range decodeMatches(old) {
-			counts.add(m, -1)
+			add(m, -1)
 		}
 		for _, m := range decodeMatches(new) {
-			counts.add(m, 1)
+			add(m, 1)
 		}
 	})
-	return counts
+	return was
 }
 
 // isFor reports whether a patch is for a side of calls that a class has something for.
@@ -193,7 +209,7 @@ func (t *patchTally) replace(was, is patchCounts, problems *source.Tally) {
 	}
 	for _, changed := range []patchCounts{was, is} {
 		for ref := range changed {
-			if of := t.of[ref]; of != nil && of.tell(ref, problems) {
+			if of := t.of[ref]; of != nil && of.tell(ref, problems) { // at the second call nothing is new
 				delete(t.of, ref)
 			}
 		}
@@ -215,28 +231,33 @@ func (p *talliedPatch) count(n patchCount, by int) {
 // tell brings the problems of a patch up to date, and reports whether no class has it any more.
 func (p *talliedPatch) tell(ref patchRef, problems *source.Tally) (gone bool) {
 	idle := p.classes > 0 && p.matching == 0 && ref.owner.Kind == kinds.EnvoyFilter
-	p.idle = toggled(problems, p.idle, idle, idlePatch(ref))
-	why := slices.Sorted(maps.Keys(p.failing))
 	switch {
-	case len(why) == 0:
-		p.failure = toggled(problems, p.failure, false, source.Problem{})
-	case p.failure == nil || p.failure.Message != failedPatch(ref, why[0]).Message:
-		p.failure = toggled(problems, p.failure, false, source.Problem{})
-		p.failure = toggled(problems, nil, true, failedPatch(ref, why[0]))
+	case idle && p.idle == nil:
+		p.idle = problems.Add(idlePatch(ref))
+	case !idle && p.idle != nil:
+		problems.Release(p.idle)
+		p.idle = nil
 	}
+	p.tellFailure(ref, problems)
 	return p.classes == 0
 }
 
-// toggled adds a problem that stands and is not there yet, and takes back one that does not stand.
-func toggled(problems *source.Tally, has *source.Tallied, stands bool, p source.Problem) *source.Tallied {
-	switch {
-	case stands && has == nil:
-		return problems.Add(p)
-	case !stands && has != nil:
-		problems.Release(has)
-		return nil
+// tellFailure tells why a patch fails: of several reasons the first by text.
+func (p *talliedPatch) tellFailure(ref patchRef, problems *source.Tally) {
+	if len(p.failing) == 0 && p.failure == nil {
+		return
 	}
-	return has
+	why := slices.Sorted(maps.Keys(p.failing))
+	if p.failure != nil && len(why) > 0 && p.failure.Message == failedPatch(ref, why[0]).Message {
+		return
+	}
+	if p.failure != nil {
+		problems.Release(p.failure)
+		p.failure = nil
+	}
+	if len(why) > 0 {
+		p.failure = problems.Add(failedPatch(ref, why[0]))
+	}
 }
 
 func pathOfPatch(ref patchRef) string {
@@ -249,7 +270,7 @@ func pathOfPatch(ref patchRef) string {
 func idlePatch(ref patchRef) source.Problem {
 	return source.Problem{
 		Severity: source.Warning, Object: ref.owner, Path: pathOfPatch(ref) + ".match",
-		Message: "matches nothing that the connected proxies have for which the patch is; it has no effect",
+		Message: "matches nothing of the proxies that it is for and that are connected to this control plane",
 		Want:    "a match of what proxies have: their configuration is shown by lateen proxy config",
 	}
 }

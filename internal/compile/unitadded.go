@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"fmt"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 
@@ -85,7 +84,7 @@ type slotName struct {
 func addedTwice(p, first patch.Patch) source.Problem {
 	return source.Problem{
 		Severity: source.Error, Object: p.Owner,
-		Path: fmt.Sprintf("spec.configPatches[%d].patch.value", p.Index), Value: p.Value.Name,
+		Path: pathOfPatch(refOf(p)) + ".patch.value", Value: p.Value.Name,
 		Message: "is also what " + first.Owner.String() + " adds, which comes first; this one is left out",
 		Want:    "another name",
 	}

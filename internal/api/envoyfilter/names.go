@@ -57,7 +57,7 @@ func isReserved(target model.PatchTarget, name string) bool {
 	case model.PatchVirtualHost:
 		return regexp.MustCompile(`:\d+$|^(allow_any|allow_any_dynamic_dns|block_all)$`).MatchString(name)
 	case model.PatchExtensionConfig:
-		return name == "" || strings.HasPrefix(name, "lateen.")
+		return name == "" || strings.HasPrefix(name, "lateen.") || strings.HasPrefix(name, "extensions.istio.io/")
 	}
 	return false
 }

@@ -19,6 +19,7 @@ func (r *reader) lua(p *model.ConfigPatch) {
 		r.fail(".inlineCode", "", "is empty", "a script with envoy_on_request or envoy_on_response")
 	case len(script) > maxScript:
 		r.fail(".inlineCode", "", fmt.Sprintf("has %d bytes", len(script)), fmt.Sprintf("at most %d", maxScript))
+	case r.failed:
 	default:
 		r.configure(p, &luav3.Lua{DefaultSourceCode: &corev3.DataSource{
 			Specifier: &corev3.DataSource_InlineString{InlineString: script},

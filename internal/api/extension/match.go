@@ -8,6 +8,7 @@ import (
 	typev1beta1 "istio.io/api/type/v1beta1"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/source"
 )
 
 // places are the ports for which an extension is, by the side of calls.
@@ -23,10 +24,20 @@ type ports struct {
 // once.
 func (r *reader) where() places {
 	to := places{}
-	if len(r.Match) == 0 {
+	if n := r.matched(); n > maxMatches {
+		r.failed = true
+		r.add(source.Error, "spec.match", source.Problem{
+			Value: fmt.Sprintf("%d entries and ports", n), Message: "are too many" + r.closed(),
+			Want: fmt.Sprintf("at most %d; without ports an entry is for all of them", maxMatches),
+		})
+	}
+	if len(r.Match) == 0 || r.failed {
 		to.add(contexts(), ports{all: true})
 	}
 	for i, m := range r.Match {
+		if to.isEverything() {
+			break
+		}
 		at := fmt.Sprintf("spec.match[%d]", i)
 		of := ports{all: len(m.GetPorts()) == 0}
 		for j, p := range m.GetPorts() {
@@ -49,6 +60,23 @@ func (r *reader) where() places {
 	return to
 }
 
+// maxMatches is how many entries and ports of match one object may have. Each port is a patch.
+const maxMatches = 128
+
+// matched counts the entries of match, and their ports.
+func (r *reader) matched() int {
+	n := len(r.Match)
+	for _, m := range r.Match {
+		n += len(m.GetPorts())
+	}
+	return n
+}
+
+// isEverything reports whether all traffic is matched.
+func (w places) isEverything() bool {
+	return w[model.SidecarInbound].all && w[model.SidecarOutbound].all && w[model.GatewayContext].all
+}
+
 func contexts() []model.PatchContext {
 	return []model.PatchContext{model.SidecarInbound, model.SidecarOutbound, model.GatewayContext}
 }
@@ -61,7 +89,7 @@ func (w places) add(to []model.PatchContext, of ports) {
 
 // patches returns a patch for each place. No two match the same listener or chain.
 func (w places) patches(p model.ConfigPatch) []*model.ConfigPatch {
-	if w[model.SidecarInbound].all && w[model.SidecarOutbound].all && w[model.GatewayContext].all {
+	if w.isEverything() {
 		return []*model.ConfigPatch{&p}
 	}
 	var all []*model.ConfigPatch

@@ -61,6 +61,7 @@ func Priority(in *wrapperspb.Int32Value) int32 {
 func Read(s Spec) (model.ExtensionPhase, []*model.ConfigPatch, []source.Problem) {
 	r := &reader{Spec: s}
 	phase, class := r.phase()
+	where := r.where()
 	p := model.ConfigPatch{Target: model.PatchHTTPFilter, Operation: model.PatchAdd, Class: class}
 	switch {
 	case s.Lua != nil:
@@ -71,7 +72,7 @@ func Read(s Spec) (model.ExtensionPhase, []*model.ConfigPatch, []source.Problem)
 	if p.Value.Type == "" {
 		return phase, nil, r.problems
 	}
-	return phase, r.where().patches(p), r.problems
+	return phase, where.patches(p), r.problems
 }
 
 // reader reads one object.

@@ -138,10 +138,18 @@ func matchesText(p page.PatchEffect) string {
 	return fmt.Sprintf("%d resources of %s", p.Resources, proxiesText(p.Proxies))
 }
 
+// linesOf returns the lines of a text, with their ends.
+func linesOf(text string) (all []string) {
+	for line := range strings.Lines(text) {
+		all = append(all, line)
+	}
+	return all
+}
+
 // printChange prints the lines that differ, with some around them.
 func printChange(out *terminal.Writer, c page.ChangedResource) {
 	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
-		A: difflib.SplitLines(c.Without), B: difflib.SplitLines(c.With), Context: 3,
+		A: linesOf(c.Without), B: linesOf(c.With), Context: 3,
 		FromFile: c.Type + " " + c.Name, ToFile: c.Type + " " + c.Name,
 	})
 	if err != nil {

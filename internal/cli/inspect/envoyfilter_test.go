@@ -12,7 +12,8 @@ import (
 func TestExplainEnvoyFilter(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/patchz", func(w http.ResponseWriter, r *http.Request) {
-		if q := r.URL.Query(); q.Get("kind") != "EnvoyFilter" || q.Get("namespace") != "shop" || q.Get("name") != "limits" {
+		q := r.URL.Query()
+		if q.Get("kind") != "EnvoyFilter" || q.Get("namespace") != "shop" || q.Get("name") != "limits" {
 			http.Error(w, "is not known to the mesh", http.StatusNotFound)
 			return
 		}
@@ -20,8 +21,8 @@ func TestExplainEnvoyFilter(t *testing.T) {
 			"patches": [
 				{"patch": 0, "target": "CLUSTER", "operation": "MERGE", "selected": 2, "proxies": 1, "resources": 3},
 				{"patch": 1, "target": "LISTENER", "operation": "REMOVE", "selected": 2}],
-			"effects": [{"proxy": "web-0.shop", "proxies": 1, "left": 2, "changes": [
-				{"type": "cds", "name": "a", "without": "{\n  \"name\": \"a\"\n}\n", "with": "{\n  \"name\": \"b\"\n}\n"}]}],
+			"effects": [{"proxy": "web-0.shop", "proxies": 1, "left": 2, "changes": [{"type": "cds", "name": "a",
+				"without": "{\n  \"name\": \"a\"\n}\n", "with": "{\n  \"name\": \"b\"\n}\n"}]}],
 			"problems": ["warning: it matches nothing"]}`)
 	})
 	server := httptest.NewServer(mux)

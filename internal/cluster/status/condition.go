@@ -53,17 +53,32 @@ func conditionOf(o Observation) condition {
 		}
 		lines = append(lines, line)
 	}
-	if o.Note != "" {
-		lines = append(lines, o.Note)
+	if note := noteHead + o.Note; o.Note != "" && size+len(note) <= longestMessage {
+		lines = append(lines, note)
 	}
 	c.Message = strings.Join(lines, "\n")
 	return c
 }
 
-// sameContent reports whether two conditions differ at most in their times.
+// noteHead begins the last part of a message, a note.
+const noteHead = "of the proxies of this control plane:\n"
+
+// sameContent reports whether two conditions differ at most in their times, and in a note that one
+// of them lacks: after a start it is not known yet.
 func (c condition) sameContent(o condition) bool {
 	c.LastTransitionTime, o.LastTransitionTime = "", ""
+	mine, noted := c.withoutNote()
+	others, alsoNoted := o.withoutNote()
+	if noted != alsoNoted {
+		c.Message, o.Message = mine, others
+	}
 	return c == o
+}
+
+// withoutNote returns the message without its note, and whether it has one.
+func (c condition) withoutNote() (message string, noted bool) {
+	message, _, noted = strings.Cut(c.Message, noteHead)
+	return strings.TrimSuffix(message, "\n"), noted
 }
 
 // liveObject is an object as the API server has it: its status, and the metadata that a patch

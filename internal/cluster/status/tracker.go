@@ -29,7 +29,8 @@ type Observation struct {
 	// Generation is the metadata.generation that was compiled; 0 if the object cannot be read.
 	Generation int64
 	Problems   []source.Problem // errors first
-	// Note says of an object that is in force what it does; empty for most.
+	// Note says of an object that is in force what it does; empty for most, and while it is not
+	// known.
 	Note string
 }
 
@@ -87,19 +88,21 @@ func (t *Tracker) Problems(appeared, mended []source.Problem) {
 	}
 }
 
-// Noted takes the notes of all objects that have one. Their status is written anew where it
-// differs.
-func (t *Tracker) Noted(notes map[source.Key]string) {
+// Noted takes the notes of all objects that have one, and changes some of those that differ, at
+// most so many. They are passed on with the next batch. It returns how many it has changed.
+func (t *Tracker) Noted(notes map[source.Key]string, most int) (changed int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for k, o := range t.objects {
-		if o.note == notes[k] || o.generation == 0 {
-			continue
+	for k, note := range notes {
+		if changed == most {
+			break
 		}
-		if o.note = notes[k]; t.listener != nil {
-			t.listener(k)
+		if o := t.objects[k]; o != nil && o.generation != 0 && o.note != note {
+			o.note, t.changed[k] = note, true
+			changed++
 		}
 	}
+	return changed
 }
 
 // Get returns the Observation of an object; ok is false if nothing is known of it.

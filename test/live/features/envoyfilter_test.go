@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lateen-mesh/lateen/internal/admin/page"
+	adminpage "github.com/lateen-mesh/lateen/internal/admin/page"
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
@@ -369,7 +369,7 @@ func TestEnvoyFiltersSayWhatTheyDo(t *testing.T) {
 		require.Positive(t, matched("lateen_patch_resources", "0"))
 		require.Zero(t, matched("lateen_patch_resources", "1"))
 
-		var effects page.PatchEffects
+		var effects adminpage.PatchEffects
 		body := m.Monitoring("/debug/patchz?kind=EnvoyFilter&namespace=default&name=f")
 		require.NoError(t, json.Unmarshal([]byte(body), &effects))
 		require.Len(t, effects.Patches, 2)
