@@ -21,6 +21,11 @@ var patchFaults = [][]fault{
 		without("ExprStmt c.editAddedHosts(builder, s, name, e)", "virtual hosts that patches add")),
 	in("compile.gatewayHostKind.touched",
 		without("ExprStmt m.addRenumbered(from, to, found)", "a table whose servers have other ports")),
+	in("compile.edits.match", without("AssignStmt e.matches = append(e.matches,…", "what patches match is noted")),
+	in("compile.class.replace",
+		without("AssignStmt c.matches = shared.matches.ApplyTo(c.matches)", "what patches match in shared edits")),
+	in("compile.class.startFrom",
+		without("AssignStmt c.patches, c.matches = base.patches, base.matches", "what patches match in a base class")),
 	in("scope.Moves.addProxyMatches",
 		without("AssignStmt m.matches = append(m.matches, movingMatch{…", "what patches match of proxies moves them")),
 }

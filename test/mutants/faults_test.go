@@ -99,7 +99,7 @@ var classFaults = [][]fault{
 	in("compile.class.toggleRequests",
 		without("AssignStmt e.toggled[port] = e.toggled[port] || toggles",
 			"a port that has requests, or has none any more, is compiled"),
-		without("AssignStmt e.heads[name] = nil", "a table without virtual hosts goes"),
+		without("AssignStmt e.heads[name] = head.Resource", "a table without virtual hosts goes"),
 	),
 	in("compile.class.editTable",
 		without("AssignStmt t.vhosts += c.addedVhosts(e, name)", "virtual hosts are counted"),
