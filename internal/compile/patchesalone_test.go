@@ -29,7 +29,7 @@ func patchingFilter(t *testing.T, name, patch string) *model.EnvoyFilter {
 	require.NoError(t, err)
 	spec := &networking.EnvoyFilter{}
 	require.NoError(t, protojson.Unmarshal(text, spec))
-	patches, problems := envoyfilter.Read(spec)
+	patches, problems := envoyfilter.Read(spec, false)
 	require.Empty(t, problems, patch)
 	f := &model.EnvoyFilter{Meta: aloneMeta(kinds.EnvoyFilter, name), Patches: patches}
 	f.Calls = envoyfilter.Calls(spec)

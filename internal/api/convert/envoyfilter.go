@@ -24,7 +24,7 @@ func (r *reader) envoyFilter(in *networkingv1alpha3.EnvoyFilter) []Object {
 		}, filterTargets{spec},
 	)
 	out.Selection, out.Calls = selection, r.callsOf(spec)
-	patches, problems := envoyfilter.Read(spec)
+	patches, problems := envoyfilter.Read(spec, r.annotations[kinds.ProtectsAnnotation] == "true")
 	for _, problem := range problems {
 		problem.Object, problem.Origin = r.object, r.origin
 		r.problems = append(r.problems, problem)

@@ -15,17 +15,24 @@ import (
 // maxVersionPattern is the longest proxyVersion, in bytes, as in Istio.
 const maxVersionPattern = 1024
 
-// leftOut is what becomes of a patch with a mistake.
-const leftOut = "; the patch is left out"
+// leftOut and refused are what becomes of a patch with a mistake.
+const (
+	leftOut = "; the patch is left out"
+	refused = "; all that its filter is for is refused"
+)
 
-// Read reads the patches of an EnvoyFilter, in their order. It leaves out those with mistakes. The
-// problems have no object and no origin.
-func Read(spec *networking.EnvoyFilter) ([]*model.ConfigPatch, []source.Problem) {
+// Read reads the patches of an EnvoyFilter, in their order. It leaves out those with mistakes. Where
+// the object protects, nothing passes a filter that it adds as long as that cannot be had, and a
+// filter that refuses all stands for one with a mistake. The problems have no object and no origin.
+func Read(spec *networking.EnvoyFilter, protects bool) ([]*model.ConfigPatch, []source.Problem) {
 	var patches []*model.ConfigPatch
 	var problems []source.Problem
 	for i, in := range spec.GetConfigPatches() {
 		r := &reader{path: fmt.Sprintf("spec.configPatches[%d]", i)}
 		p := r.patch(in)
+		if p != nil && protects {
+			r.protect(p)
+		}
 		problems = append(problems, r.problems...)
 		if p != nil && !r.failed {
 			p.Index = i

@@ -20,6 +20,9 @@ const (
 	// ReferencedAnnotation lists hosts that an EnvoyFilter's patches call, as "host" or
 	// "namespace/host".
 	ReferencedAnnotation = "envoyfilter.istio.io/referenced-services"
+	// ProtectsAnnotation says of an EnvoyFilter that the filters which it adds are there to protect:
+	// nothing passes where one of them cannot be had.
+	ProtectsAnnotation = "lateen.io/protects"
 	// DryRunAnnotation turns an AuthorizationPolicy into one that decides nothing.
 	DryRunAnnotation = "istio.io/dry-run"
 	// AppAddressAnnotation and OutboundAddressAnnotation give a pod of a local mesh its own
@@ -41,5 +44,6 @@ func UsedAnnotations() []string {
 		ExportAnnotation, DistributionAnnotation, TopologyAnnotation, HintsAnnotation,
 		AppAddressAnnotation, OutboundAddressAnnotation, ClassAnnotation, HealthAnnotation, TemplatesAnnotation,
 		DryRunAnnotation, ServiceTypeAnnotation, IdentitiesAnnotation, AccountsAnnotation, ReferencedAnnotation,
+		ProtectsAnnotation,
 	}
 }

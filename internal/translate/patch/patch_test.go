@@ -71,7 +71,7 @@ func FuzzPatches(f *testing.F) {
 			return
 		}
 		var list []patch.Patch
-		read, _ := envoyfilter.Read(spec)
+		read, _ := envoyfilter.Read(spec, false)
 		for _, p := range read {
 			list = append(list, patch.Patch{ConfigPatch: p})
 		}

@@ -83,7 +83,7 @@ func (c patchCase) patches(t *testing.T) (patch.Patches, []string) {
 	text, err := json.Marshal(map[string]any{"configPatches": c.Patches})
 	require.NoError(t, err)
 	require.NoError(t, protojson.Unmarshal(text, spec), string(text))
-	read, problems := envoyfilter.Read(spec)
+	read, problems := envoyfilter.Read(spec, false)
 	var list []patch.Patch
 	for _, p := range read {
 		list = append(list, patch.Patch{ConfigPatch: p, Apart: c.Apart && p.Target == model.PatchHTTPFilter})

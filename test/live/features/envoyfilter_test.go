@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	adminpage "github.com/lateen-mesh/lateen/internal/admin/page"
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/testkit/livemesh"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
@@ -407,6 +408,20 @@ func TestAFilterThatIsRefusedIsLeftOutAlone(t *testing.T) {
 			m.awaitSoon("the other patch is used", answers("x-lua", "good"))
 			requireStatus(t, http.StatusOK, m.client.Get("http://web/"))
 		})
+	protecting := func(value string) string {
+		annotated := fmt.Sprintf("metadata: {annotations: {%s: \"true\"}, ", kinds.ProtectsAnnotation)
+		object := filterObject("f", "web", patches(before("SIDECAR_INBOUND", value)))
+		return strings.Replace(object, "metadata: {", annotated, 1)
+	}
+	for name, value := range map[string]string{
+		"what protects and Envoy cannot read closes": "{name: bad, typed_config: " + luaConfig("response", "no Lua") + "}",
+		"what protects and has a mistake closes":     "{name: bad, typed_config: " + message("no.such.Type", "") + "}",
+	} {
+		m.Run(name, livemesh.File("filter.yaml", protecting(value)), func(t *testing.T, _ *livemesh.Mesh) {
+			m.awaitSoon("nobody passes", hasStatus(http.StatusForbidden, "http://web/"))
+			requireStatus(t, http.StatusOK, m.client.Get("http://other/"))
+		})
+	}
 	m.Run("a guard that Envoy cannot read closes", livemesh.File("filter.yaml", filterObject("f", "web", patches(
 		before("SIDECAR_INBOUND", "{name: bad, typed_config: "+message(
 			"envoy.extensions.filters.http.basic_auth.v3.BasicAuth", "users: {inline_string: garbage}")+"}")))),
