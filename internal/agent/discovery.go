@@ -129,6 +129,8 @@ func countDiscovery(r *metrics.Registry, p *xdsproxy.Proxy) {
 		func(s xdsproxy.Stats) int64 { return s.UpstreamTerminations })
 	count("envoy_connection_terminations", "Streams that Envoy has ended.",
 		func(s xdsproxy.Stats) int64 { return s.EnvoyTerminations })
+	r.CounterFunc("lateen_agent_refused_filters", "Filters that Envoy has refused after their modules were fetched.",
+		func() float64 { return float64(p.Stats().RefusedFilters) })
 	r.Gauge("lateen_agent_connected", "Whether a stream to the control plane is open and has had a response.",
 		func() float64 {
 			if p.Stats().Connected {

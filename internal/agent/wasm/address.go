@@ -2,6 +2,8 @@ package wasm
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -61,10 +63,36 @@ func (o *Options) check(hostPort string) error {
 	return nil
 }
 
+// dialTLS connects to an address by TLS. Whether its certificate is verified depends on the host
+// that is called, not on who has named it.
+func (o *Options) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := o.dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	secured := tls.Client(conn, &tls.Config{
+		MinVersion: tls.VersionTLS12, ServerName: host, NextProtos: []string{"h2", "http/1.1"},
+		InsecureSkipVerify: o.isInsecure(address), //nolint:gosec // as the setting says
+	})
+	if err := secured.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return secured, nil
+}
+
+// dialTimeout is that of a connection, and of the handshake on it.
+const dialTimeout = 10 * time.Second
+
 // dial connects to an address that may be called. It is checked when the name is resolved, for each
 // connection: those of redirects and of servers of tokens too.
 func (o *Options) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	d := net.Dialer{Timeout: 10 * time.Second, Control: func(_, hostPort string, _ syscall.RawConn) error {
+	d := net.Dialer{Timeout: dialTimeout, Control: func(_, hostPort string, _ syscall.RawConn) error {
 		return o.check(hostPort)
 	}}
 	return d.DialContext(ctx, network, address)

@@ -6,13 +6,13 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -31,6 +31,17 @@ type fetchError struct {
 	error
 }
 
+// maxError is how many bytes an error may have: some of them are the server's.
+const maxError = 1 << 10
+
+func (e *fetchError) Error() string {
+	text := e.error.Error()
+	if len(text) > maxError {
+		return strings.ToValidUTF8(text[:maxError], "") + "…"
+	}
+	return text
+}
+
 func (e *fetchError) Unwrap() error { return e.error }
 
 func failed(result, format string, args ...any) error {
@@ -40,21 +51,18 @@ func failed(result, format string, args ...any) error {
 // maxRedirects is how many redirects are followed.
 const maxRedirects = 5
 
-// transport returns what makes requests to a host.
-func (o *Options) transport(host string) *http.Transport {
+// transport returns what makes requests.
+func (o *Options) transport() *http.Transport {
 	return &http.Transport{
-		DialContext: o.dial, TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: o.Timeout,
+		DialContext: o.dial, DialTLSContext: o.dialTLS, ResponseHeaderTimeout: o.Timeout,
 		ForceAttemptHTTP2: true, DisableKeepAlives: true,
-		TLSClientConfig: &tls.Config{
-			MinVersion: tls.VersionTLS12, InsecureSkipVerify: o.isInsecure(host), //nolint:gosec // as the setting says
-		},
 	}
 }
 
 // get fetches a module by HTTP.
 func (o *Options) get(ctx context.Context, u *url.URL) ([]byte, error) {
 	client := &http.Client{
-		Transport: o.transport(u.Host), Timeout: o.Timeout,
+		Transport: o.transport(), Timeout: o.Timeout,
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			switch {
 			case len(via) > maxRedirects:
@@ -98,7 +106,7 @@ func (o *Options) getOnce(ctx context.Context, client *http.Client, u *url.URL) 
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusOK {
-		return nil, answer.StatusCode >= 500, fmt.Errorf("the server answers %s", answer.Status)
+		return nil, answer.StatusCode >= 500, fmt.Errorf("the server answers %d", answer.StatusCode)
 	}
 	body, err = o.read(answer.Body)
 	return body, err != nil && !errors.Is(err, errTooLarge), err

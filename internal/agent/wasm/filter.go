@@ -137,6 +137,16 @@ func read(resource []byte) (*filter, error) {
 	return f, nil
 }
 
+// fileIn returns the name of a filter, and the file that it names; empty if it names none.
+func fileIn(resource []byte) (name, path string) {
+	r := &reader{}
+	name = string(r.at(resource, extensionName))
+	if typ := string(r.at(resource, extensionConfig, anyType)); typ != httpWasm && typ != networkWasm {
+		return name, ""
+	}
+	return name, string(r.at(resource, extensionConfig, anyValue, wasmPlugin, pluginVM, vmCode, codeLocal, localFile))
+}
+
 // request returns what the filter asks for, and whether its pull secret is missing.
 func (f *filter) request() (q Request, lacksSecret bool) {
 	r := &reader{}

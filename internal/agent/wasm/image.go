@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"path"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -55,7 +56,9 @@ func (o *Options) find(ctx context.Context, reference string, secret []byte) (*i
 		}
 	}
 	found, err := remote.Get(ref, remote.WithContext(ctx), remote.WithAuthFromKeychain(keys),
-		remote.WithTransport(secured{o.transport(host), ref.Context().Scheme() == "http"}))
+		remote.WithTransport(&secured{o.transport(), func(of string) bool {
+			return of == host && ref.Context().Scheme() == "http" || o.isInsecure(of)
+		}}))
 	if err != nil {
 		return nil, err
 	}
@@ -70,14 +73,15 @@ func (o *Options) find(ctx context.Context, reference string, secret []byte) (*i
 	return &image{digests: []string{digest.Hex, found.Digest.Hex}, of: of}, nil
 }
 
-// secured makes no request without TLS unless the registry is asked so.
+// secured makes no request without TLS but to hosts that are asked so.
 type secured struct {
 	http.RoundTripper
-	plain bool
+	plain func(host string) bool
 }
 
-func (s secured) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.URL.Scheme != "https" && !s.plain {
+// RoundTrip implements http.RoundTripper.
+func (s *secured) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme != "https" && !s.plain(r.URL.Host) {
 		return nil, errors.New("the registry has another server asked without TLS")
 	}
 	return s.RoundTripper.RoundTrip(r)
@@ -92,6 +96,9 @@ func (o *Options) module(i *image) ([]byte, error) {
 	}
 	if len(layers) == 0 {
 		return nil, errors.New("the image has no layer")
+	}
+	if err := o.checkLayers(i); err != nil {
+		return nil, err
 	}
 	for _, l := range layers {
 		if t, err := l.MediaType(); err == nil && t == moduleLayer {
@@ -110,14 +117,40 @@ func (o *Options) module(i *image) ([]byte, error) {
 	return o.content(last, o.plugin)
 }
 
-// content reads a layer.
+// checkLayers returns an error if a layer may be at a host that modules may not be fetched from.
+func (o *Options) checkLayers(i *image) error {
+	m, err := i.of.Manifest()
+	if err != nil {
+		return err
+	}
+	for _, l := range m.Layers {
+		for _, at := range l.URLs {
+			if u, err := url.Parse(at); err != nil || !o.isAllowed(u.Host) {
+				return errors.New("a layer is at a host that modules may not be fetched from")
+			}
+		}
+	}
+	return nil
+}
+
+// content reads a layer. It reads all of it, because its digest is verified at its end.
 func (o *Options) content(l registryv1.Layer, read func(io.Reader) ([]byte, error)) ([]byte, error) {
 	r, err := l.Compressed()
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = r.Close() }()
-	return read(r)
+	body, err := read(r)
+	if err != nil {
+		return nil, err
+	}
+	switch _, err := io.CopyN(io.Discard, r, 2*o.MaxBytes); {
+	case err == nil:
+		return nil, errTooLarge
+	case !errors.Is(err, io.EOF):
+		return nil, err
+	}
+	return body, nil
 }
 
 // plugin reads the module in an archive.

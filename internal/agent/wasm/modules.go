@@ -26,6 +26,12 @@ type Modules struct {
 	files map[string]*file
 	// known are references of which the module is known.
 	known map[reference]*resolved
+	// fetching are references whose modules are being fetched; closed when that has ended.
+	fetching map[reference]chan struct{}
+	// inForce are the checksums of the modules that Envoy uses, by the name of the filter.
+	inForce map[string]string
+	// places are taken by fetches.
+	places chan struct{}
 }
 
 // file is a module on disk.
@@ -47,7 +53,14 @@ type resolved struct {
 type counters struct {
 	hits, misses *metrics.Counter
 	fetches      map[string]*metrics.Counter
+	unfinished   *metrics.Counter
 }
+
+// unfinished begins the names of files that are not written to their end.
+const unfinished = "new-"
+
+// maxFetches is how many modules are fetched at the same time. Each may be in memory twice.
+const maxFetches = 4
 
 // maxKnown is how many references are known. What is forgotten is fetched again.
 const maxKnown = 1024
@@ -63,13 +76,23 @@ func Open(o Options) (*Modules, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("directory of Wasm modules: %w", err)
 	}
-	m := &Modules{Options: o, files: map[string]*file{}, known: map[reference]*resolved{}}
+	m := &Modules{
+		Options: o, files: map[string]*file{}, known: map[reference]*resolved{}, inForce: map[string]string{},
+		fetching: map[reference]chan struct{}{}, places: make(chan struct{}, maxFetches),
+	}
 	m.count()
 	entries, err := os.ReadDir(o.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("directory of Wasm modules: %w", err)
 	}
 	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), unfinished) {
+			if err := os.Remove(filepath.Join(o.Dir, e.Name())); err != nil {
+				return nil, fmt.Errorf("directory of Wasm modules: %w", err)
+			}
+			m.counts.unfinished.Inc()
+			continue
+		}
 		sum, is := strings.CutSuffix(e.Name(), ".wasm")
 		if info, err := e.Info(); err == nil && is {
 			m.files[sum] = &file{size: info.Size(), last: info.ModTime()}
@@ -88,6 +111,8 @@ func (m *Modules) count() {
 	const lookups = "Wasm modules that were asked for, by whether they were on disk."
 	m.counts.hits = m.Metrics.Counter(prefix+"cache_lookup_count", lookups, "hit", "true")
 	m.counts.misses = m.Metrics.Counter(prefix+"cache_lookup_count", lookups, "hit", "false")
+	m.counts.unfinished = m.Metrics.Counter("lateen_agent_wasm_unfinished_files_total",
+		"Files of Wasm modules that an earlier process has not written to their end, and that were removed.")
 	m.counts.fetches = map[string]*metrics.Counter{}
 	for _, result := range []string{fetched, downloadFailure, manifestFailure, checksumMismatch, invalidModule} {
 		m.counts.fetches[result] = m.Metrics.Counter(
@@ -113,8 +138,9 @@ func (m *Modules) Run(ctx context.Context) error {
 func (m *Modules) purge() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	inUse := m.inUse()
 	for sum, f := range m.files {
-		if m.Now().Sub(f.last) > m.Expiry {
+		if !inUse[sum] && m.Now().Sub(f.last) > m.Expiry {
 			m.remove(sum)
 		}
 	}
@@ -147,6 +173,15 @@ func (m *Modules) Get(ctx context.Context, r Request) (string, error) {
 		m.counts.hits.Inc()
 		return m.path(sum), nil
 	}
+	end, err := m.begin(ctx, reference{r.URL, r.Checksum})
+	if err != nil {
+		return "", err
+	}
+	defer end()
+	if sum, known := m.have(r, u); known { // another filter has had it fetched
+		m.counts.hits.Inc()
+		return m.path(sum), nil
+	}
 	m.counts.misses.Inc()
 	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
@@ -161,6 +196,40 @@ func (m *Modules) Get(ctx context.Context, r Request) (string, error) {
 		return "", err
 	}
 	return m.add(r, body)
+}
+
+// begin waits until a module may be fetched: no module is by two at the same time.
+func (m *Modules) begin(ctx context.Context, of reference) (end func(), err error) {
+	own := make(chan struct{})
+	for {
+		m.mu.Lock()
+		other := m.fetching[of]
+		if other == nil {
+			m.fetching[of] = own
+		}
+		m.mu.Unlock()
+		if other == nil {
+			break
+		}
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	release := func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.fetching, of)
+		close(own)
+	}
+	select {
+	case m.places <- struct{}{}:
+		return func() { <-m.places; release() }, nil
+	case <-ctx.Done():
+		release()
+		return nil, ctx.Err()
+	}
 }
 
 // have returns the module of a request if it is there and need not be fetched again.
@@ -232,7 +301,9 @@ func (m *Modules) add(r Request, body []byte) (string, error) {
 	sum := sumOf(body)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.makeRoom(sum, int64(len(body)))
+	if err := m.makeRoom(sum, int64(len(body))); err != nil {
+		return "", err
+	}
 	if err := m.write(sum, body); err != nil {
 		return "", fmt.Errorf("file of a Wasm module: %w", err)
 	}
@@ -250,32 +321,9 @@ func (m *Modules) add(r Request, body []byte) (string, error) {
 	return m.path(sum), nil
 }
 
-// makeRoom removes files that were not asked for the longest.
-func (m *Modules) makeRoom(sum string, size int64) {
-	for {
-		total, oldest := size, ""
-		for s, f := range m.files {
-			if s == sum {
-				continue
-			}
-			total += f.size
-			if oldest == "" || f.last.Before(m.files[oldest].last) {
-				oldest = s
-			}
-		}
-		if total <= 4*m.MaxBytes || oldest == "" {
-			return
-		}
-		m.remove(oldest)
-		if m.files[oldest] != nil {
-			return
-		}
-	}
-}
-
 // write writes a file that is there as a whole or not at all.
 func (m *Modules) write(sum string, body []byte) error {
-	temporary, err := os.CreateTemp(m.Dir, "new-*")
+	temporary, err := os.CreateTemp(m.Dir, unfinished+"*")
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/agent/metrics"
@@ -14,7 +15,7 @@ type Options struct {
 	// Dir has the files. It is made for the agent's own user alone.
 	Dir string
 	// MaxBytes is the largest module. All files together have at most four times that; those that
-	// were not asked for the longest go first.
+	// were not asked for the longest go first, and those of filters in force never.
 	MaxBytes int64
 	// Expiry is how long a file is kept that nobody asks for, PurgeInterval how often that is seen.
 	Expiry, PurgeInterval time.Duration
@@ -24,7 +25,9 @@ type Options struct {
 	// Insecure are hosts ("host:port", or "*") whose certificates are not verified, and that are
 	// asked by HTTP without TLS where they answer so.
 	Insecure []string
-	// Registries are the hosts that modules may be fetched from; all if there are none.
+	// Registries are the hosts that modules may be fetched from; all if there are none. Those of
+	// redirects by HTTP and of layers that are elsewhere count too; those to which a registry sends
+	// for its own layers and tokens do not.
 	Registries []string
 	// Private are networks that are not public and may be called all the same.
 	Private []netip.Prefix
@@ -35,8 +38,11 @@ type Options struct {
 	Now     func() time.Time
 }
 
+// isInsecure reports whether a host, with or without the port of HTTPS, is an Insecure one.
 func (o *Options) isInsecure(host string) bool {
-	return slices.Contains(o.Insecure, "*") || slices.Contains(o.Insecure, host)
+	return slices.ContainsFunc(o.Insecure, func(of string) bool {
+		return of == "*" || strings.TrimSuffix(of, ":443") == strings.TrimSuffix(host, ":443")
+	})
 }
 
 func (o *Options) isAllowed(host string) bool {

@@ -97,6 +97,12 @@ func (r *Rewriter) Rewrite(ctx context.Context, resource []byte) ([]byte, error)
 	return out, errors.Join(failure, err)
 }
 
+// Given notes the file that a filter names which Envoy gets: it stays until Envoy has another one.
+func (r *Rewriter) Given(resource []byte) { r.modules.use(fileIn(resource)) }
+
+// Gone notes that Envoy has a filter no longer.
+func (r *Rewriter) Gone(name string) { r.modules.use(name, "") }
+
 // place puts the module in place. It returns what that is counted as too.
 func (r *Rewriter) place(ctx context.Context, f *filter) (out []byte, result string, err error) {
 	request, lacksSecret := f.request()

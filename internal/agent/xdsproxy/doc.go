@@ -7,9 +7,10 @@
 //
 // A stream of Envoy has a stream to the control plane of its own, in the same variant (delta or
 // state of the world). Messages pass undecoded, in both directions, as fast as the slower side
-// reads: nothing is queued. When the control plane's stream ends, so does Envoy's; Envoy opens
-// another one and reports what it has. The proxy holds that stream, and tries to reach the control
-// plane with backoff, until it can go on.
+// reads: nothing is queued. Filters for which something is fetched are taken out of their responses
+// and follow in ones of the agent's own (filterQueue). When the control plane's stream ends, so
+// does Envoy's; Envoy opens another one and reports what it has. The proxy holds that stream, and
+// tries to reach the control plane with backoff, until it can go on.
 //
 // What Envoy acknowledges is kept in a file (cache), except Secrets. An Envoy that starts while the
 // control plane cannot be reached, and so reports nothing, gets its configuration from there. As

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/lateen-mesh/lateen/internal/agent/wire"
+	"github.com/lateen-mesh/lateen/internal/xds/typeurl"
 )
 
 // Options are what a Proxy needs.
@@ -64,6 +65,7 @@ type Proxy struct {
 // The counters of Istio's agent have the same names.
 type counters struct {
 	requests, responses, failures, terminations, envoyTerminations atomic.Int64
+	refusedFilters                                                 atomic.Int64
 	connected                                                      atomic.Bool
 }
 
@@ -79,6 +81,8 @@ type Stats struct {
 	// (istiod_connection_terminations), EnvoyTerminations streams that Envoy has ended
 	// (envoy_connection_terminations).
 	UpstreamFailures, UpstreamTerminations, EnvoyTerminations int64
+	// RefusedFilters are filters that Envoy has refused after the agent has changed them.
+	RefusedFilters int64
 }
 
 // New returns a Proxy. It reads the last configuration, and gives Hooks what it has of theirs.
@@ -94,7 +98,23 @@ func New(o Options) *Proxy {
 		p.hooks = append(p.hooks, s)
 		p.restore(s)
 	}
+	p.restoreFilters()
 	return p
+}
+
+// restoreFilters tells which filters an Envoy may get that starts without the control plane.
+func (p *Proxy) restoreFilters() {
+	if p.options.Filters == nil {
+		return
+	}
+	err := p.cache.each(typeurl.Filter, func(string) bool { return true }, func(r record) {
+		if i, err := readItem(r.body, true); err == nil {
+			p.options.Filters.Given(bytesOf(i.body))
+		}
+	})
+	if err != nil {
+		p.options.Log.Warn("the last configuration cannot be used", "type", typeurl.Filter, "error", err)
+	}
 }
 
 // restore gives a Hook what the cache has.
@@ -174,5 +194,6 @@ func (p *Proxy) Stats() Stats {
 		UpstreamFailures:     p.counts.failures.Load(),
 		UpstreamTerminations: p.counts.terminations.Load(),
 		EnvoyTerminations:    p.counts.envoyTerminations.Load(),
+		RefusedFilters:       p.counts.refusedFilters.Load(),
 	}
 }

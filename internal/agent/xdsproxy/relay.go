@@ -25,7 +25,7 @@ type relay struct {
 	// healthChanged is closed when the health of the workload is to be told again; nil before the
 	// agent's own subscriptions.
 	healthChanged <-chan struct{}
-	// filters are the resources of filters that wait for what they need; nil if none are changed.
+	// filters has filters follow for which something is fetched; nil if none are changed.
 	filters *filterQueue
 }
 
@@ -83,8 +83,11 @@ func (r *relay) pass(m *wire.Message) error {
 		return status.Error(codes.InvalidArgument, err.Error())
 	}
 	r.note(r.proxy.cache.asked(r.v, q, m))
+	if r.filters != nil && q.TypeURL == typeurl.Filter {
+		r.filters.saw(m)
+	}
 	if isOwnNonce(q.Ack) {
-		return r.passRest(m)
+		return r.answered(q, m)
 	}
 	if err := ignoreEOF(r.up.SendMsg(m)); err != nil {
 		return err

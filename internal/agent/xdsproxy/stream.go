@@ -170,9 +170,8 @@ func (s *stream) relay(ctx context.Context) error {
 	}
 	r := &relay{stream: s, up: up, answers: make(chan *wire.Message, maxAnswers)}
 	if s.proxy.options.Filters != nil {
-		r.filters = newFilterQueue(r)
-		done := r.filters.start(ctx, cancel)
-		defer func() { cancel(); <-done }()
+		r.filters = newFilterQueue(ctx, cancel, r)
+		defer func() { cancel(); r.filters.running.Wait() }()
 	}
 	sent := make(chan error, 1)
 	go func() {
