@@ -24,7 +24,7 @@ func (m *Mesh) describe(query url.Values) (any, error) {
 	if w == nil {
 		return nil, errNotReady
 	}
-	d, q := describer{w, map[source.Key]bool{}}, page.DescribeQuestionOf(query)
+	d, q := describer{w, map[source.Key]bool{}}, page.ObjectQuestionOf(query)
 	describe := map[string]func(namespace, name string) *page.Description{"pod": d.pod, "service": d.service}[q.Kind]
 	if describe == nil {
 		return nil, fmt.Errorf("the kind %.64q: want pod or service", q.Kind)

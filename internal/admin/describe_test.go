@@ -60,7 +60,7 @@ func TestDescribe(t *testing.T) {
 	p := MeshOf(snapshot, source.Problem{Object: rule.Key(), Message: "is odd"},
 		source.Problem{Object: foreign.Key(), Message: "is of no concern"})
 	ask := func(kind, name string) (*page.Description, error) {
-		answer, err := p.describe(page.DescribeQuestion{Kind: kind, Namespace: "shop", Name: name}.Query())
+		answer, err := p.describe(page.ObjectQuestion{Kind: kind, Namespace: "shop", Name: name}.Query())
 		d, _ := answer.(*page.Description)
 		return d, err
 	}

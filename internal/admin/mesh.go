@@ -21,7 +21,7 @@ type Mesh struct {
 	Templates func() (map[string]string, error)
 	// Patches says what the patches of an object do; nil without an error if there is no such
 	// object.
-	Patches func(page.PatchesQuestion) (*page.PatchEffects, error)
+	Patches func(page.ObjectQuestion) (*page.PatchEffects, error)
 	// Cluster is the cluster's name; empty stands for "Kubernetes".
 	Cluster  string
 	Settings page.CensusSettings

@@ -10,7 +10,7 @@ import (
 
 // named completes the name of a question: a part of a name will do if it is of one Pod or service
 // of the namespace. Else the error names some that would.
-func (d describer) named(q page.DescribeQuestion) (string, error) {
+func (d describer) named(q page.ObjectQuestion) (string, error) {
 	names := d.namesOf(q)
 	if slices.Contains(names, q.Name) {
 		return q.Name, nil
@@ -32,7 +32,7 @@ func (d describer) named(q page.DescribeQuestion) (string, error) {
 
 // namesOf returns the names of all Pods, or all services, of the namespace, sorted. A service has
 // its host for a name too.
-func (d describer) namesOf(q page.DescribeQuestion) (names []string) {
+func (d describer) namesOf(q page.ObjectQuestion) (names []string) {
 	switch q.Kind {
 	case "pod":
 		for pod := range d.w.Workloads() {

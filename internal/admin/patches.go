@@ -15,7 +15,7 @@ func (m *Mesh) patches(query url.Values) (any, error) {
 	if m.Snapshot() == nil || m.Patches == nil {
 		return nil, errNotReady
 	}
-	q := page.PatchesQuestionOf(query)
+	q := page.ObjectQuestionOf(query)
 	out, err := m.Patches(q)
 	switch {
 	case err != nil:

@@ -23,7 +23,7 @@ const (
 
 // patchEffects says what the patches of an object do: what would change for connected proxies if it
 // were deleted. It returns nil if there is no such object.
-func (p *Pipeline) patchEffects(q page.PatchesQuestion) (*page.PatchEffects, error) {
+func (p *Pipeline) patchEffects(q page.ObjectQuestion) (*page.PatchEffects, error) {
 	key := source.Key{Kind: kinds.Kind(q.Kind), Namespace: q.Namespace, Name: q.Name}
 	ctx, cancel := context.WithTimeout(context.Background(), examineLimit)
 	defer cancel()

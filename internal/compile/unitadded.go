@@ -1,7 +1,6 @@
 package compile
 
 import (
-
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"

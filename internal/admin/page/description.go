@@ -2,18 +2,18 @@ package page
 
 import "net/url"
 
-// DescribeQuestion asks what applies to a Pod or a service. Kind is pod or service. The name of a
-// service may be its host.
-type DescribeQuestion struct{ Kind, Namespace, Name string }
+// ObjectQuestion asks about an object. What applies to one is asked with the kind pod or service,
+// and the name of a service may be its host. What the patches of one do is asked with its own kind.
+type ObjectQuestion struct{ Kind, Namespace, Name string }
 
 // Query is the question in a request for the page.
-func (q DescribeQuestion) Query() url.Values {
+func (q ObjectQuestion) Query() url.Values {
 	return url.Values{"kind": {q.Kind}, "namespace": {q.Namespace}, "name": {q.Name}}
 }
 
-// DescribeQuestionOf reads what Query has written.
-func DescribeQuestionOf(query url.Values) DescribeQuestion {
-	return DescribeQuestion{query.Get("kind"), query.Get("namespace"), query.Get("name")}
+// ObjectQuestionOf reads what Query has written.
+func ObjectQuestionOf(query url.Values) ObjectQuestion {
+	return ObjectQuestion{query.Get("kind"), query.Get("namespace"), query.Get("name")}
 }
 
 // Description is what the mesh knows of a Pod or a service: what applies to it, and what is wrong

@@ -1,25 +1,9 @@
 package page
 
 import (
-	"net/url"
-
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 )
-
-// PatchesQuestion asks what an object that patches configuration does. Kind is EnvoyFilter, or that
-// of another object that adds filters.
-type PatchesQuestion struct{ Kind, Namespace, Name string }
-
-// Query is the question in a request for the page.
-func (q PatchesQuestion) Query() url.Values {
-	return url.Values{"kind": {q.Kind}, "namespace": {q.Namespace}, "name": {q.Name}}
-}
-
-// PatchesQuestionOf reads what Query has written.
-func PatchesQuestionOf(query url.Values) PatchesQuestion {
-	return PatchesQuestion{query.Get("kind"), query.Get("namespace"), query.Get("name")}
-}
 
 // PatchEffects says what the patches of an object do to the proxies of a replica.
 type PatchEffects struct {

@@ -90,7 +90,7 @@ func describe(ctx context.Context, r *remote.Remote, kind, namespace, name strin
 	}
 	var d described
 	for _, e := range endpoints {
-		q := page.DescribeQuestion{Kind: kind, Namespace: namespace, Name: name}
+		q := page.ObjectQuestion{Kind: kind, Namespace: namespace, Name: name}
 		if d.Description, err = remote.Read[page.Description](ctx, e, page.Describe, q.Query()); err == nil {
 			break
 		}

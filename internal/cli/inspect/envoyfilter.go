@@ -55,7 +55,7 @@ func explainCommand(out *terminal.Writer, r *remote.Remote) *cobra.Command {
 		Args: command.Arguments("NAME[.NAMESPACE]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, namespace := splitName(args[0])
-			q := page.PatchesQuestion{Kind: kind, Namespace: cmp.Or(namespace, "default"), Name: name}
+			q := page.ObjectQuestion{Kind: kind, Namespace: cmp.Or(namespace, "default"), Name: name}
 			all, err := explain(cmd.Context(), &own, q)
 			if err != nil {
 				return err
@@ -79,7 +79,7 @@ func explainCommand(out *terminal.Writer, r *remote.Remote) *cobra.Command {
 }
 
 // explain asks all replicas: each knows what the proxies have that are connected to it.
-func explain(ctx context.Context, r *remote.Remote, q page.PatchesQuestion) (*explained, error) {
+func explain(ctx context.Context, r *remote.Remote, q page.ObjectQuestion) (*explained, error) {
 	endpoints, err := r.Endpoints(ctx)
 	if err != nil {
 		return nil, err
