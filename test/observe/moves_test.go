@@ -60,6 +60,8 @@ var movedElsewhere = map[string]string{
 	"lateen_injection_config_errors_total":            keepsLast,
 	"lateen_key_sets_left_out":                        "internal/trust/keysets TestLargeSetsOfOneNamespacePushNoneOut",
 	"lateen_leader":                                   inCluster,
+	"lateen_patch_proxies":                            patched,
+	"lateen_patch_resources":                          patched,
 	"lateen_push_slots_busy":                          "internal/xds/fanout TestTheUseOfSlotsIsCounted",
 	"lateen_serving_certificate_expiry_seconds":       inCluster,
 	"lateen_status_pending":                           "internal/cluster/status TestABacklogIsPaced",
@@ -94,6 +96,7 @@ const (
 	machines       = "internal/cluster/machines TestAMachineComesAndGoes"
 	keys           = "internal/trust/keysets TestWhatCannotBeFetchedIsSaidAndTriedAgain"
 	mistakes       = "internal/app TestMetricsOfTheMeshFollowIt"
+	patched        = "test/live/features TestEnvoyFiltersSayWhatTheyDo"
 	keepsLast      = "internal/cluster/inject/watch TestTheLastGoodConfigurationStays"
 	pluggedIn      = "internal/trust/ca TestPluggedInAuthorityTakesPrecedence"
 	issues         = "internal/trust/ca TestCertificatesAreIssuedToWhoProvesAnIdentity"

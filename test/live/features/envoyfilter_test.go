@@ -414,8 +414,8 @@ func TestAFilterThatIsRefusedIsLeftOutAlone(t *testing.T) {
 		return strings.Replace(object, "metadata: {", annotated, 1)
 	}
 	for name, value := range map[string]string{
-		"what protects and Envoy cannot read closes": "{name: bad, typed_config: " + luaConfig("response", "no Lua") + "}",
-		"what protects and has a mistake closes":     "{name: bad, typed_config: " + message("no.such.Type", "") + "}",
+		"what protects and Envoy cannot read closes": "{name: unread, typed_config: " + luaConfig("response", "no Lua") + "}",
+		"what protects and has a mistake closes":     "{name: mistaken, typed_config: " + message("no.such.Type", "") + "}",
 	} {
 		m.Run(name, livemesh.File("filter.yaml", protecting(value)), func(t *testing.T, _ *livemesh.Mesh) {
 			m.awaitSoon("nobody passes", hasStatus(http.StatusForbidden, "http://web/"))
