@@ -35,6 +35,8 @@ func TestAMistakeInWhatProtectsCloses(t *testing.T) {
 		require.Empty(t, patches)
 		require.Contains(t, message, "is left out")
 	}
-	patches, _ := read(`{"applyTo": "CLUSTER", "patch": {"operation": "MERGE", "value": {"no_such": 1, "name": 2}}}`, true)
+	patches, _ := read(
+		`{"applyTo": "CLUSTER", "patch": {"operation": "MERGE", "value": {"connect_timeout": "soon"}}}`, true,
+	)
 	require.Empty(t, patches)
 }

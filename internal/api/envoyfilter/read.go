@@ -21,9 +21,10 @@ const (
 	refused = "; all that its filter is for is refused"
 )
 
-// Read reads the patches of an EnvoyFilter, in their order. It leaves out those with mistakes. Where
-// the object protects, nothing passes a filter that it adds as long as that cannot be had, and a
-// filter that refuses all stands for one with a mistake. The problems have no object and no origin.
+// Read reads the patches of an EnvoyFilter, in their order. It leaves out those with mistakes.
+// Where the object protects, nothing passes a filter that it adds as long as that cannot be had,
+// and a filter that refuses all stands for one with a mistake. The problems have no object and no
+// origin.
 func Read(spec *networking.EnvoyFilter, protects bool) ([]*model.ConfigPatch, []source.Problem) {
 	var patches []*model.ConfigPatch
 	var problems []source.Problem

@@ -20,8 +20,8 @@ const (
 	// ReferencedAnnotation lists hosts that an EnvoyFilter's patches call, as "host" or
 	// "namespace/host".
 	ReferencedAnnotation = "envoyfilter.istio.io/referenced-services"
-	// ProtectsAnnotation says of an EnvoyFilter that the filters which it adds are there to protect:
-	// nothing passes where one of them cannot be had.
+	// ProtectsAnnotation says of an EnvoyFilter that the filters which it adds are there to
+	// protect: nothing passes where one of them cannot be had.
 	ProtectsAnnotation = "lateen.io/protects"
 	// DryRunAnnotation turns an AuthorizationPolicy into one that decides nothing.
 	DryRunAnnotation = "istio.io/dry-run"

@@ -413,11 +413,11 @@ func TestAFilterThatIsRefusedIsLeftOutAlone(t *testing.T) {
 		object := filterObject("f", "web", patches(before("SIDECAR_INBOUND", value)))
 		return strings.Replace(object, "metadata: {", annotated, 1)
 	}
-	for name, value := range map[string]string{
-		"what protects and Envoy cannot read closes": "{name: unread, typed_config: " + luaConfig("response", "no Lua") + "}",
-		"what protects and has a mistake closes":     "{name: mistaken, typed_config: " + message("no.such.Type", "") + "}",
+	for name, config := range map[string]string{
+		"unread": luaConfig("response", "no Lua"), "mistaken": message("no.such.Type", ""),
 	} {
-		m.Run(name, livemesh.File("filter.yaml", protecting(value)), func(t *testing.T, _ *livemesh.Mesh) {
+		value := "{name: " + name + ", typed_config: " + config + "}"
+		m.Run("what protects closes: "+name, livemesh.File("filter.yaml", protecting(value)), func(t *testing.T, _ *livemesh.Mesh) {
 			m.awaitSoon("nobody passes", hasStatus(http.StatusForbidden, "http://web/"))
 			requireStatus(t, http.StatusOK, m.client.Get("http://other/"))
 		})
