@@ -417,7 +417,8 @@ func TestAFilterThatIsRefusedIsLeftOutAlone(t *testing.T) {
 		"unread": luaConfig("response", "no Lua"), "mistaken": message("no.such.Type", ""),
 	} {
 		value := "{name: " + name + ", typed_config: " + config + "}"
-		m.Run("what protects closes: "+name, livemesh.File("filter.yaml", protecting(value)), func(t *testing.T, _ *livemesh.Mesh) {
+		file := livemesh.File("filter.yaml", protecting(value))
+		m.Run("what protects closes: "+name, file, func(t *testing.T, _ *livemesh.Mesh) {
 			m.awaitSoon("nobody passes", hasStatus(http.StatusForbidden, "http://web/"))
 			requireStatus(t, http.StatusOK, m.client.Get("http://other/"))
 		})
