@@ -292,7 +292,7 @@ func (c *class) stepTo(
 		if m.reasons != nil {
 			m.reasons[c] = shared.causes
 		}
-		if next, replaced := c.replace(builder, m, shared); replaced { // never with other patches
+		if next, replaced := c.replace(builder, m, shared); replaced { // a class with other patches has no shared edit
 			c.setScope(to)
 			return c.setState(next, changed), false
 		}

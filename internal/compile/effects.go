@@ -78,8 +78,7 @@ func (e *Effect) add(m *Member) {
 	}
 }
 
-// changesOf returns what differs between two states. Endpoints and names are those of the mesh, and
-// secrets are shown to nobody.
+// changesOf returns what differs between two states, but in secrets, which are shown to nobody.
 func changesOf(from, to resource.State) (list []Changed) {
 	for typ := range resource.NumTypes {
 		if typ == resource.Secret {

@@ -43,7 +43,7 @@ func matchesOf(m made, by patch.Patches, out patch.Outcome) *resource.Resource {
 		if err := out.Failed[i]; err != nil {
 			of.n, of.failed = max(n, 1), err.Error() // it matches, or it would not fail
 		}
-		if of.n > 0 || of.failed != "" {
+		if of.n > 0 {
 			list = append(list, of)
 		}
 	}
@@ -55,8 +55,7 @@ func matchOfAdded(of slotName, p patch.Patch) *resource.Resource {
 	return encodeMatches(of.text(), []match{{patchRef: refOf(p), n: 1}})
 }
 
-// fieldsOfMatch is how many texts encode a match. None of them has a zero byte in it: they are
-// names, numbers, and what an error says in one text.
+// fieldsOfMatch is how many texts encode a match. Each ends with a zero byte, and has no other.
 const fieldsOfMatch = 6
 
 func encodeMatches(name string, list []match) *resource.Resource {
@@ -120,9 +119,9 @@ func (s slot) resourceName() slotName {
 }
 
 // match notes what patches match of a slot. In a mesh without EnvoyFilters there is nothing to
-// note.
+// note, and neither is there of what no patch can change.
 func (e *edits) match(s slot, of emitted) {
-	if e.patched {
+	if e.patched && s.typ != resource.Endpoint && s.typ != resource.Name && s.typ != resource.Secret {
 		e.matches = append(e.matches, resource.Edit{Name: s.resourceName().text(), Resource: of.matched})
 	}
 }

@@ -86,9 +86,7 @@ func (counts patchCounts) add(m match, by int) {
 	if !has {
 		return
 	}
-	if m.n > 0 {
-		n.resources += by
-	}
+	n.resources += by
 	if m.failed != "" {
 		if n.failed = maps.Clone(n.failed); n.failed == nil {
 			n.failed = map[string]int{}
@@ -271,7 +269,7 @@ func idlePatch(ref patchRef) source.Problem {
 	return source.Problem{
 		Severity: source.Warning, Object: ref.owner, Path: pathOfPatch(ref) + ".match",
 		Message: "matches nothing of the proxies that it is for and that are connected to this control plane",
-		Want:    "a match of what proxies have: their configuration is shown by lateen proxy config",
+		Want:    "a match of what proxies have: lateen proxy-config shows it",
 	}
 }
 

@@ -45,7 +45,7 @@ var rules = []rule{
 	{"api/jwks", ""},
 	{"api/cel", ""},
 	{"api/envoyfilter", "source api/model"},
-	{"api/extension", "api/kinds source api/model"},
+	{"api/extension", "api/envoyfilter api/kinds source api/model"},
 	{"api/limits", "api/ratelimit api/model"},
 	{"api/convert", "api/kinds source source/istiojson source/untrusted api/cel api/envoyfilter api/extension " +
 		"api/jwks api/limits api/model api/ratelimit"},

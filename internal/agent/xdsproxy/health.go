@@ -37,11 +37,11 @@ func (p *Proxy) TellHealth(healthy bool, why string) {
 	}
 }
 
-// maxWhy is how many bytes are told of why a workload is not healthy.
+// maxWhy is how many bytes are told of why a workload is not healthy, or a filter is refused.
 const maxWhy = 1 << 10
 
-// valid returns what a workload says as a string of protobuf may be. The control plane could not
-// read a request with another one.
+// valid returns what somebody else says, cut, as a string of protobuf may be. The control plane
+// could not read a request with another one.
 func valid(why string) string {
 	why = strings.ToValidUTF8(why, "\uFFFD")
 	for len(why) > maxWhy {

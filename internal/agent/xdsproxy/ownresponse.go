@@ -12,19 +12,12 @@ import (
 
 func isOwnNonce(nonce string) bool { return strings.HasPrefix(nonce, ownNonce) }
 
-// maxReason is how many bytes of Envoy's reason are logged.
-const maxReason = 1 << 10
-
 // answered takes in the answer to a response of the agent's own.
 func (r *relay) answered(q wire.Request, m *wire.Message) error {
 	if q.IsRefusal {
 		r.proxy.counts.refusedFilters.Add(1)
-		reason := q.Reason
-		if len(reason) > maxReason {
-			reason = strings.ToValidUTF8(reason[:maxReason], "") + "…"
-		}
 		r.proxy.options.Log.Error("Envoy refuses a filter that was fetched for it, and keeps what it had",
-			"reason", reason)
+			"reason", valid(q.Reason))
 	}
 	return r.passRest(m)
 }

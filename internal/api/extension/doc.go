@@ -8,5 +8,5 @@
 // from, and how, stands in the configuration, and the agent puts the file in its place. An
 // extension with a mistake becomes a filter that refuses all, unless it is to fail open.
 //
-// It may import api/kinds, api/model and source.
+// It may import api/envoyfilter, api/kinds, api/model and source.
 package extension

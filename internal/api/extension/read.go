@@ -1,16 +1,13 @@
 package extension
 
 import (
-	"fmt"
 	"math"
 
-	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	extensions "istio.io/api/extensions/v1alpha1"
 
+	"github.com/lateen-mesh/lateen/internal/api/envoyfilter"
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -145,38 +142,10 @@ func (r *reader) id() string { return r.Object.Namespace + "." + r.Object.Name }
 
 // configure sets the value of the patch: a filter with a configuration.
 func (r *reader) configure(p *model.ConfigPatch, config proto.Message) {
-	typed, err := packed(config)
+	value, err := envoyfilter.FilterValue(p.Target, r.name(), config)
 	if err != nil {
 		r.fail("", "", "cannot be encoded: "+err.Error(), "text in UTF-8")
 		return
 	}
-	var f proto.Message = &hcmv3.HttpFilter{
-		Name: r.name(), ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: typed},
-	}
-	if p.Target == model.PatchNetworkFilter {
-		f = &listenerv3.Filter{Name: r.name(), ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: typed}}
-	}
-	body, err := encoded(f)
-	if err != nil {
-		r.fail("", "", "cannot be encoded: "+err.Error(), "text in UTF-8")
-		return
-	}
-	p.Value = model.PatchValue{
-		Type: string(f.ProtoReflect().Descriptor().FullName()), Body: string(body), Name: r.name(),
-		Config: typed.GetTypeUrl(),
-	}
-}
-
-func packed(m proto.Message) (*anypb.Any, error) {
-	body, err := encoded(m)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.ProtoReflect().Descriptor().Name(), err)
-	}
-	return &anypb.Any{
-		TypeUrl: "type.googleapis.com/" + string(m.ProtoReflect().Descriptor().FullName()), Value: body,
-	}, nil
-}
-
-func encoded(m proto.Message) ([]byte, error) {
-	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	p.Value = value
 }

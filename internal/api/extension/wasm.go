@@ -9,10 +9,7 @@ import (
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
-	httprbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	httpwasmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/wasm/v3"
-	networkrbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/rbac/v3"
 	networkwasmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/wasm/v3"
 	wasmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/wasm/v3"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -21,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	extensions "istio.io/api/extensions/v1alpha1"
 
+	"github.com/lateen-mesh/lateen/internal/api/envoyfilter"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 )
 
@@ -88,13 +86,8 @@ func policies() map[extensions.FailStrategy]wasmv3.FailurePolicy {
 
 // refuse has a filter that refuses all stand for one with a mistake, or none if traffic is to pass.
 func (r *reader) refuse(p *model.ConfigPatch) {
-	none := &rbacv3.RBAC{Action: rbacv3.RBAC_ALLOW}
-	switch {
-	case r.isOpen():
-	case p.Target == model.PatchNetworkFilter:
-		r.configure(p, &networkrbacv3.RBAC{StatPrefix: "closed.", Rules: none})
-	default:
-		r.configure(p, &httprbacv3.RBAC{Rules: none})
+	if !r.isOpen() {
+		r.configure(p, envoyfilter.RefuseAll(p.Target))
 	}
 }
 
@@ -109,7 +102,7 @@ func (r *reader) configuration(in *structpb.Struct) *anypb.Any {
 	err := to.Encode(in.AsMap())
 	var out *anypb.Any
 	if err == nil {
-		out, err = packed(wrapperspb.String(strings.TrimSuffix(text.String(), "\n")))
+		out, err = envoyfilter.Packed(wrapperspb.String(strings.TrimSuffix(text.String(), "\n")))
 	}
 	if err != nil {
 		r.fail(".pluginConfig", "", "cannot be encoded as JSON", "an object of JSON")

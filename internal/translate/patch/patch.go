@@ -16,8 +16,8 @@ import (
 type Patch struct {
 	*model.ConfigPatch
 	Owner source.Key // the object that has it
-	// Apart says that the filter of requests that the patch adds is a resource of its own (ECDS),
-	// with the filter's name. Its value may be Bare.
+	// Apart says that the filter that the patch adds is a resource of its own (ECDS), with the
+	// filter's name. Its value may be Bare.
 	Apart bool
 }
 
