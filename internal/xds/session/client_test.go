@@ -43,6 +43,10 @@ type client struct {
 	// it refused a response and the session cannot know (the server restarted, or the refusal was
 	// lost with its stream). They may stay wrong until a response with them is accepted.
 	unknowable [resource.NumTypes]map[string]bool
+	// unmended are filters that the client had before this stream began, or refused then without
+	// the server hearing of it, and has not had from this one. If it refuses one, the session has
+	// nothing that mends that.
+	unmended map[string]bool
 
 	// lenient tells that a hold may have ended before what it waits for: time passed while messages
 	// were under way, or something was refused.
@@ -97,7 +101,10 @@ func (c *client) connect(s *session.Session) {
 	c.session = s
 	c.carried = map[string][]string{}
 	c.down, c.up = nil, nil
-	c.left = map[string]bool{}
+	c.left, c.unmended = map[string]bool{}, map[string]bool{}
+	for name, told := range c.refused[resource.Filter] {
+		c.unmended[name] = !told
+	}
 	c.nonces, c.said, c.opened = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	said := c.envoy.Connect()
 	c.lenient = c.lenient || hides(said)
@@ -176,6 +183,9 @@ func (c *client) findLies(r *discoveryv3.DeltaDiscoveryRequest) {
 	}
 	c.said[r.GetTypeUrl()] = true
 	has := c.envoy.Bodies(kind)
+	for name := range r.GetInitialResourceVersions() {
+		c.unmended[name] = c.unmended[name] || t == resource.Filter
+	}
 	for name, told := range c.refused[t] {
 		if c.versions[t][flat(t, has[name])] != r.GetInitialResourceVersions()[name] && !told {
 			c.unknowable[t][name] = true
@@ -205,6 +215,11 @@ func (c *client) read() {
 	} else {
 		for _, name := range append(namesOf(r.Upserts), r.Removed...) {
 			delete(c.unknowable[r.Type], name)
+		}
+	}
+	for _, u := range r.Upserts {
+		if r.Type == resource.Filter && c.envoy.Bodies(envoymodel.Filters)[u.Name()] == string(u.Body()) {
+			delete(c.unmended, u.Name())
 		}
 	}
 	c.says(said)

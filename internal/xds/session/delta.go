@@ -47,8 +47,12 @@ func (s *Session) open(ts *typeState, req Request) {
 			ts.held.set(name, holding{certainty: uncertain, alternative: anyVersion})
 		}
 	}
-	if ts.typ == resource.VirtualHost {
+	switch ts.typ {
+	case resource.VirtualHost:
 		s.openVirtualHosts(ts)
+	case resource.Filter:
+		s.doubtsListeners = true
+	default:
 	}
 	if ts.typ == resource.Endpoint {
 		s.trustsEndpoints = req.reports()

@@ -142,7 +142,8 @@ func (e *emission) writeAll(ts *typeState, b *batch) emitted {
 }
 
 // split sends the resources in one response, or in as many as Options.MaxBytes demands (P24).
-// Removals go with the last.
+// Removals go with the last. Each filter goes alone (P27): if Envoy refused a response with several,
+// it would accept the culprit, unused, when that comes again by itself.
 func (e *emission) split(ts *typeState, record sentResponse, upserts []*resource.Resource, change *resource.Change) {
 	limit := int(e.session.opt.MaxBytes)
 	if ts.typ == resource.VirtualHost {
@@ -150,7 +151,7 @@ func (e *emission) split(ts *typeState, record sentResponse, upserts []*resource
 	}
 	size, start := 0, 0
 	for i, r := range upserts {
-		if limit > 0 && i > start && size+r.Size() > limit {
+		if i > start && (ts.typ == resource.Filter || limit > 0 && size+r.Size() > limit) {
 			part := record
 			part.removed, part.hasRemovals, part.upserts = nil, false, upserts[start:i]
 			e.respond(ts, part, Response{Upserts: part.upserts})

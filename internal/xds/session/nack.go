@@ -1,6 +1,7 @@
 package session
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -56,6 +57,9 @@ func (s *Session) handleAnswer(ts *typeState, req Request, now time.Time) {
 		!slices.ContainsFunc(ts.unanswered, func(r *sentResponse) bool { return r.isRetry }) {
 		ts.ownNacks().message = ""
 	}
+	if ts.typ == resource.Filter && s.doubtsListeners && len(ts.unanswered) == 0 {
+		s.retryListeners()
+	}
 	if r.isProbe && s.trustsEndpoints {
 		s.handleProbeAnswer(r.number)
 	}
@@ -66,6 +70,27 @@ func (s *Session) handleAnswer(ts *typeState, req Request, now time.Time) {
 		s.drainedAt = now.Add(s.opt.Drain)
 	}
 	s.opt.Scratch.reuse(r)
+}
+
+// retryListeners sends again what the client refused of listeners, now that it has mended its
+// filters: it may have refused them for a filter. It does so once for each time that filters are
+// refused.
+func (s *Session) retryListeners() {
+	s.doubtsListeners = false
+	ts := &s.types[resource.Listener]
+	for _, name := range slices.Sorted(maps.Keys(ts.nacks.quarantined)) {
+		delete(ts.nacks.quarantined, name)
+		if !ts.wants(name) {
+			continue
+		}
+		h, ok := ts.held.exceptions[name]
+		if !ok {
+			h = holding{alternative: anyVersion}
+		}
+		ts.setHolding(name, h, uncertain)
+	}
+	ts.trimQuarantine()
+	s.wake(resource.Listener)
 }
 
 // replaces reports whether a response for listeners changed or removed one that the client had.
@@ -166,10 +191,12 @@ func (ts *typeState) quarantine(u *resource.Resource, r *sentResponse) {
 	case current == nil || ts.session.own.Version(current) != version:
 		ts.setHolding(name, h, uncertain)
 		return
-	case ts.typ == resource.Filter && h.resource != nil:
-		// Envoy goes on with the old filter, and yet takes the refused one for its newest: it would
-		// refuse listeners that name it, and accept the same when it comes again (1.16).
+	case ts.typ == resource.Filter && (h.resource != nil || h.version.IsZero()):
+		// Envoy goes on with the old filter or the default, and yet takes the refused one for its
+		// newest: it would refuse listeners that name it, and accept the same when it comes again
+		// (1.16). The old one mends that, and so does a removal.
 		ts.setHolding(name, h, answerDue)
+		ts.session.doubtsListeners = true
 	case ts.typ == resource.Endpoint && (h.resource != nil || h.version.IsZero()):
 		ts.setHolding(name, h, answerDue) // they may have been for a cluster that warms again, which now has none
 	case certain:

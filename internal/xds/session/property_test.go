@@ -276,6 +276,10 @@ func (m *mesh) verify() {
 				refused = true
 				continue
 			}
+			if t == resource.Listener && m.namesUnmended(r) {
+				refused = true
+				continue
+			}
 			if t == resource.VirtualHost && m.tied(r, has) {
 				refused = true
 				continue
@@ -314,6 +318,14 @@ func (m *mesh) verify() {
 	if !s.InSync() || s.Exceptions() != 0 {
 		m.t.Fatalf("in sync %t, exceptions %d\n%s", s.InSync(), s.Exceptions(), c)
 	}
+}
+
+// namesUnmended reports whether a listener names a filter that the client refused after it had an
+// older one from an earlier stream, so that it refuses the listener too.
+func (m *mesh) namesUnmended(listener *resource.Resource) bool {
+	_, named, _ := strings.Cut(m.notes[listener], "+")
+	_, ever := m.client.refused[resource.Filter][named]
+	return ever && m.client.unmended[named]
 }
 
 // tied reports whether a virtual host hands a domain on, by way of others maybe, to or from one

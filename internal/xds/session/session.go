@@ -78,6 +78,9 @@ type Session struct {
 	// trustsEndpoints is set while the session relies on the endpoints that the client reported to
 	// have, see emission.probe.
 	trustsEndpoints bool
+	// doubtsListeners is set while the client may refuse listeners for a filter that it refused, on
+	// this stream or one before: until it has accepted what mends that.
+	doubtsListeners bool
 
 	nonces uint32 // no stream has more than 2^32 responses
 

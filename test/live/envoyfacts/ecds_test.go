@@ -82,6 +82,7 @@ func TestFiltersAreResourcesOfTheirOwn_1_16(t *testing.T) {
 	})
 	fact(t, "what was refused changes nothing, and yet counts as the newest", refusedFilterCountsAsNewest)
 	fact(t, "the last good one again makes up for that", goodFilterAgain)
+	fact(t, "a removal makes up for that, too, where none was good", firstFilterRefused)
 	fact(t, "versions are reported; it is given up when its listener has drained", func(t *testing.T, r *adscript.Run) {
 		start(r)
 		openFiltered(r, adscript.FilterList("f", adscript.DenyPath("/no")))
@@ -258,6 +259,23 @@ func goodFilterAgain(t *testing.T, r *adscript.Run) {
 	r.Until("it is open", func() bool { return r.Get("m", "a.test", "/") == ok("a") })
 	require.Equal(t, refused, r.Get("m", "a.test", "/no"))
 	r.AwaitNack(r.Send(adscript.Push("2", adscript.FilterList("f", adscript.BadRegex()))))
+}
+
+// firstFilterRefused is what a mistaken filter does to listeners that come later: they are refused
+// although the default is in force, until the filter is removed.
+func firstFilterRefused(t *testing.T, r *adscript.Run) {
+	start(r)
+	waitForFilter(r, never)
+	r.AwaitNack(r.Send(adscript.Push("1", adscript.FilterList("f", adscript.BadRegex()))))
+	r.Until("the default is in force", func() bool { return r.Get("l", "a.test", "/") == refused })
+	r.AwaitNack(r.Send(adscript.Push("1", filtered("m", never))))
+	r.AwaitAck(r.Send(adscript.Removal(adscript.Filters, "f")))
+	require.Equal(t, refused, r.Get("l", "a.test", "/"))
+	r.AwaitAck(r.Send(adscript.Push("1", filtered("m", never))))
+	r.Until("the default is in force", func() bool { return r.Get("m", "a.test", "/") == refused })
+	r.AwaitAck(r.Send(adscript.Push("2", adscript.FilterList("f", adscript.DenyPath("/no")))))
+	require.Equal(t, ok("a"), r.Get("l", "a.test", "/"))
+	require.Equal(t, ok("a"), r.Get("m", "a.test", "/"))
 }
 
 func drainsWithTheNewest(t *testing.T, r *adscript.Run) {

@@ -401,12 +401,15 @@ func TestAFilterThatIsRefusedIsLeftOutAlone(t *testing.T) {
 		m.AwaitProblem("EnvoyFilter default/f", "spec.configPatches[0].patch.value")
 		m.awaitSoon("the other patch is used", answers("x-lua", "good"))
 	})
-	m.Run("a script that Envoy cannot read", livemesh.File("filter.yaml", filterObject("f", "web", patches(
-		before("SIDECAR_INBOUND", "{name: bad, typed_config: "+luaConfig("response", "this is no Lua")+"}"), good))),
+	bad := before("SIDECAR_INBOUND", "{name: bad, typed_config: "+luaConfig("response", "this is no Lua")+"}")
+	m.Run("a script that Envoy cannot read", livemesh.File("filter.yaml", filterObject("f", "web", patches(bad, good))),
 		func(t *testing.T, _ *livemesh.Mesh) {
 			requireRefused(t, m.Mesh, "web-v1", resource.Filter, "bad", "script load error")
 			m.awaitSoon("the other patch is used", answers("x-lua", "good"))
 			requireStatus(t, http.StatusOK, m.client.Get("http://web/"))
+			m.Write("filter.yaml", filterObject("f", "web", patches(bad, good, before("SIDECAR_INBOUND",
+				"{name: later, typed_config: "+luaConfig("response", "handle:headers():add('x-later', 'set')")+"}"))))
+			m.awaitSoon("the listener that names it still changes", answers("x-later", "set"))
 		})
 	protecting := func(value string) string {
 		annotated := fmt.Sprintf("metadata: {annotations: {%s: \"true\"}, ", kinds.ProtectsAnnotation)
