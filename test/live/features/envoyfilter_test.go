@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -146,7 +147,7 @@ func TestEnvoyFiltersChangeTraffic(t *testing.T) {
 }
 
 func filterCases(t *testing.T) []filtered {
-	return append(append(requestCases(), routeCases()...), connectionCases(t)...)
+	return slices.Concat(requestCases(), routeCases(), connectionCases(t), guardCases(), answerCases(t))
 }
 
 // requestCases are of filters of requests.
