@@ -46,6 +46,7 @@ var catalogue = []row{
 	{"Ingest", "serviceentry", "a ServiceEntry", ""},
 	{"Ingest", "sidecar", "a Sidecar", ""},
 	{"Ingest", "authorizationpolicy", "an AuthorizationPolicy", ""},
+	{"Ingest", "envoyfilter", "an EnvoyFilter", ""},
 	{"Ingest", "everything", "all objects of the mesh", wholeMesh},
 
 	{"Apply", "endpoint", "an endpoint", ""},
@@ -85,6 +86,7 @@ var catalogue = []row{
 	{"Advance", "authorizationpolicy", "one of 1,000 AuthorizationPolicies", ""},
 	{"Advance", "keyset", "the keys of an issuer (JWKS)", ""},
 	{"Advance", "trustdomain", "an alias of the trust domain, 40 classes", meshConfig},
+	{"Advance", "envoyfilter", "one of 200 EnvoyFilters", ""},
 	{"Advance", "httproute", "one of 1,000 HTTPRoutes", ""},
 	{"Advance", "grpcroute", "a GRPCRoute", ""},
 	{"Advance", "tlsroute", "a TLSRoute", ""},

@@ -31,6 +31,8 @@ func BenchmarkAdvance(b *testing.B) {
 		eachEdit(b, append(edits, sidecar), c.next, measure)
 		c.next(meshgen.Security(policed)...)
 		eachEdit(b, policyEdits, c.next, measure)
+		c.next(meshgen.Filters(policed)...)
+		eachEdit(b, filterEdits, c.next, measure)
 		c.next(meshgen.GatewayAPI(subject)...)
 		eachEdit(b, attachEdits, c.next, measure)
 	})

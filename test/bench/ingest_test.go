@@ -39,6 +39,7 @@ func BenchmarkIngest(b *testing.B) {
 		})
 		one("sidecar", editSidecar)
 		one("authorizationpolicy", editPolicy)
+		one("envoyfilter", editFilter)
 		change(b, "everything", func(b *testing.B) {
 			for b.Loop() {
 				for _, o := range objects {

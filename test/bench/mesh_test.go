@@ -111,7 +111,7 @@ func editSidecar(variant int) source.Change {
 	return meshgen.Upsert(s)
 }
 
-// policed is the namespace with 1,000 policies, of a proxy that sees all that is exported to it.
+// policed is the namespace with 1,000 policies and 200 EnvoyFilters, of a proxy that sees all that is exported to it.
 const policed = 2
 
 // policyEdits are changes of what a proxy enforces. They need what meshgen.Security has.
@@ -132,6 +132,14 @@ func editPolicy(variant int) source.Change {
 
 // editKeys replaces the fetched keys of the issuer whose tokens one workload accepts.
 func editKeys(variant int) source.Change { return meshgen.Upsert(meshgen.FetchedKeys(variant)) }
+
+// filterEdits need what meshgen.Filters has.
+var filterEdits = []editOf{{"envoyfilter", editFilter, func() source.Change { return editFilter(0) }}}
+
+// editFilter changes the script of one of the 200 EnvoyFilters.
+func editFilter(variant int) source.Change {
+	return meshgen.Upsert(meshgen.EnvoyFilter(policed, 0, variant))
+}
 
 // editTrustDomain gives the trust domain another alias.
 func editTrustDomain(variant int) source.Change {

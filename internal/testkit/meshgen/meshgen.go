@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
+	networkingv1alpha3 "istio.io/client-go/pkg/apis/networking/v1alpha3"
 	securityv1 "istio.io/client-go/pkg/apis/security/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -128,6 +129,8 @@ func kindOf(o metav1.Object) kinds.Kind {
 		return kinds.Sidecar
 	case *networkingv1.Gateway:
 		return kinds.Gateway
+	case *networkingv1alpha3.EnvoyFilter:
+		return kinds.EnvoyFilter
 	case *securityv1.AuthorizationPolicy:
 		return kinds.AuthorizationPolicy
 	case *securityv1.RequestAuthentication:
