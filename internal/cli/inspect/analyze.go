@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lateen-mesh/lateen/internal/admin/page"
+	"github.com/lateen-mesh/lateen/internal/api/convert"
 	"github.com/lateen-mesh/lateen/internal/api/differences"
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
@@ -30,6 +31,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/install"
 	"github.com/lateen-mesh/lateen/internal/install/precheck"
 	"github.com/lateen-mesh/lateen/internal/observe"
+	"github.com/lateen-mesh/lateen/internal/offline"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/dir"
 	"github.com/lateen-mesh/lateen/internal/source/kube"
@@ -91,7 +93,9 @@ func (f *analyzeFlags) run(cmd *cobra.Command, out *terminal.Writer, what string
 	klog.SetSlogLogger(o.Log) // for client-go
 	seen := &observed{
 		Source: o.Source, templates: !o.Pods, together: differences.Together{Root: f.cluster.Namespace},
-		whole: whole{root: f.cluster.Namespace, domain: o.Mesh.Domain},
+		whole:   whole{root: f.cluster.Namespace, domain: o.Mesh.Domain},
+		offline: offline.New(convert.New(convert.Options{Defaults: o.Mesh, Selected: true, Workers: true}), o.Mesh),
+		origins: map[source.Key]string{},
 	}
 	o.Source = seen
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
@@ -187,6 +191,17 @@ type observed struct {
 	// among their labels.
 	templates bool
 	whole     whole
+	// offline is the mesh of all that has passed, workloads are those that have proxies in it, and
+	// origins are where its EnvoyFilters stand.
+	offline   *offline.Mesh
+	workloads []workload
+	origins   map[source.Key]string
+}
+
+// workload is an object with a template of Pods.
+type workload struct {
+	source.Key
+	template *corev1.PodTemplateSpec
 }
 
 // Run implements source.Source.
@@ -210,8 +225,13 @@ func (o *observed) look(c source.Change) {
 	}
 	o.together.Add(c.Object)
 	o.whole.look(c)
+	o.offline.Add(c)
+	if c.Key.Kind == kinds.EnvoyFilter {
+		o.origins[c.Key] = c.Origin
+	}
 	if template := templateOf(c.Object); template != nil {
 		o.together.AddWorkload(c.Key, "spec.template", template)
+		o.workloads = append(o.workloads, workload{c.Key, template})
 	}
 	if namespace, is := c.Object.(*corev1.Namespace); is {
 		for _, finding := range precheck.Labels(namespace.Labels) {
@@ -229,8 +249,25 @@ func (o *observed) differences() []source.Problem {
 	found := slices.Concat(o.found, o.whole.found(), o.together.Found())
 	if o.templates {
 		found = append(found, o.whole.unserved()...)
+		found = append(found, o.idlePatches()...)
 	} else {
 		found = append(found, o.whole.exports.missing()...)
+	}
+	return found
+}
+
+// idlePatches are patches that match nothing of the proxies that the workloads of a directory would
+// have. Of a cluster the control plane knows.
+func (o *observed) idlePatches() []source.Problem {
+	if !o.offline.HasFilters() {
+		return nil
+	}
+	for _, w := range o.workloads {
+		o.offline.AddWorkload(w.Key, w.template, o.whole.isGateway(w.template.Labels))
+	}
+	found := o.offline.Compile().Idle()
+	for i := range found {
+		found[i].Origin = o.origins[found[i].Object]
 	}
 	return found
 }
