@@ -37,6 +37,12 @@ func (s *Server) InstallIstioCRDs(t testing.TB) {
 	s.installCRDs(t, "istio.io/api", "kubernetes", "customresourcedefinitions.gen.yaml")
 }
 
+// InstallLateenCRDs does the same for the kinds of Lateen's own, as the chart base has them.
+func (s *Server) InstallLateenCRDs(t testing.TB) {
+	t.Helper()
+	s.installCRDs(t, "github.com/lateen-mesh/lateen", "charts", "base", "files", "crd-*.yaml")
+}
+
 // InstallGatewayAPICRDs does the same for the standard kinds of the Gateway API, as the Go module
 // sigs.k8s.io/gateway-api ships them.
 func (s *Server) InstallGatewayAPICRDs(t testing.TB) {
