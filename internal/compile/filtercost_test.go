@@ -38,8 +38,9 @@ func labelsOfWorkload(i int) model.Labels {
 }
 
 func filterOfWorkload(t *testing.T, i, variant int) state.Update {
-	f := patchingFilter(t, fmt.Sprint("filter-", i), "HTTP_FILTER | context: SIDECAR_INBOUND, listener: {filterChain: {"+
-		fmt.Sprintf(inHCM, "router")+"}} | INSERT_BEFORE | "+aloneFilter("limit", 1+variant))
+	match := "context: SIDECAR_INBOUND, listener: {filterChain: {" + fmt.Sprintf(inHCM, "router") + "}}"
+	f := patchingFilter(t, fmt.Sprint("filter-", i),
+		"HTTP_FILTER | "+match+" | INSERT_BEFORE | "+aloneFilter("limit", 1+variant))
 	f.Meta = model.Meta{Kind: kinds.EnvoyFilter, Namespace: namespaceOfWorkload(i), Name: f.Name}
 	f.Selector = labelsOfWorkload(i)
 	return state.Update{Key: f.Key(), Objects: []model.Object{f}}

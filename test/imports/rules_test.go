@@ -77,7 +77,7 @@ var rules = []rule{
 	{"agent/xdsproxy", "xds/typeurl agent/wire"},
 	{"agent/certs", "xds/typeurl agent/wire"},
 	{"agent/callers", ""},
-	{"agent/settings", "api/compliance api/istionames xds/proxystats"},
+	{"agent/settings", "api/compliance xds/proxystats"},
 	{"agent/health", "agent/settings"},
 	{"agent/meshstats", "xds/proxystats"},
 	{"agent/bootstrap", "agent/settings xds/proxystats"},
@@ -118,9 +118,10 @@ var rules = []rule{
 	{"cluster/unions", ""},
 	{"cluster/inject", "api/istionames source/istiojson source/untrusted api/model cluster/unions " +
 		"cluster/inject/gotemplate"},
-	{"offline", "api/istionames api/kinds source api/model api/convert mesh/state mesh/scope compile xds/resource"},
+	{"compile/offline", "api/istionames api/kinds source api/model api/convert mesh/state mesh/scope compile " +
+		"xds/resource"},
 	{"install/precheck", "app/config api/kinds source source/untrusted source/manifest api/model api/convert " +
-		"api/differences api/istionames cluster/inject offline"},
+		"api/differences api/istionames cluster/inject compile/offline"},
 	{"cluster/inject/watch", "observe cluster/inject"},
 	{"cluster/status", "observe api/kinds source api/model"},
 	{"cluster/gateways", "observe source source/untrusted api/model cluster/unions"},
@@ -174,8 +175,8 @@ var rules = []rule{
 	{"cli/discovery", "cli/build cli/command cli/serve"},
 	{"cli/remote", "admin/page cli/command install/reach perf/measure"},
 	{"cli/inspect", "charts admin/page api/convert api/differences api/kinds api/model app app/config cli/build " +
-		"cli/command cli/remote cli/results cli/terminal cluster/inject install install/precheck local/observe " +
-		"mesh/census mesh/policy observe observe/advise observe/advise/collect observe/htmlpage offline " +
+		"cli/command cli/remote cli/results cli/terminal cluster/inject compile/offline install install/precheck " +
+		"local/observe mesh/census mesh/policy observe observe/advise observe/advise/collect observe/htmlpage " +
 		"perf/measure source source/dir source/kube source/mirror source/selected translate/evaluate " +
 		"xds/resource"},
 	{"cli/up", "charts api/model app app/config cli/build cli/command cli/inspect cli/process cli/terminal " +

@@ -2,5 +2,5 @@
 // the names that Istio's pilot-agent has, into one value that nobody changes. It refuses each value
 // that it cannot use by the name of its variable, and notes what it leaves out.
 //
-// It may import api/compliance, api/istionames and xds/proxystats.
+// It may import api/compliance and xds/proxystats.
 package settings

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lateen-mesh/lateen/internal/api/istionames"
 	"github.com/lateen-mesh/lateen/internal/xds/proxystats"
 )
 
@@ -17,6 +16,8 @@ const (
 	metaPrefix     = "ISTIO_META_"
 	metaJSONPrefix = "ISTIO_METAJSON_"
 	templateHash   = "pod-template-hash"
+	// istioVersion is the release of Istio whose configuration the proxy takes.
+	istioVersion = "1.31.0"
 )
 
 // rawMetadata returns what ProxyConfig.proxyMetadata and the variables ISTIO_META_* and
@@ -49,7 +50,7 @@ func (e *environment) rawMetadata(proxyMetadata map[string]string) map[string]an
 func (e *environment) metadata(s *Settings, c proxyConfig, merged map[string]any) map[string]any {
 	all := e.rawMetadata(c.ProxyMetadata)
 	if _, ok := all["ISTIO_VERSION"]; !ok {
-		all["ISTIO_VERSION"] = istionames.Version
+		all["ISTIO_VERSION"] = istioVersion
 	}
 	all["NAME"] = s.Node.Pod
 	all["NAMESPACE"] = s.Node.Namespace

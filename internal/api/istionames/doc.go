@@ -3,5 +3,6 @@
 // not. It imports nothing of Lateen.
 package istionames
 
-// Version is the release of Istio whose configuration proxies take. They state it (ISTIO_VERSION).
+// Version is the release of Istio whose configuration proxies take. Lateen's agent states it
+// (ISTIO_VERSION).
 const Version = "1.31.0"

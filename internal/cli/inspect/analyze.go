@@ -28,10 +28,10 @@ import (
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/remote"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
+	"github.com/lateen-mesh/lateen/internal/compile/offline"
 	"github.com/lateen-mesh/lateen/internal/install"
 	"github.com/lateen-mesh/lateen/internal/install/precheck"
 	"github.com/lateen-mesh/lateen/internal/observe"
-	"github.com/lateen-mesh/lateen/internal/offline"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/dir"
 	"github.com/lateen-mesh/lateen/internal/source/kube"
@@ -93,9 +93,7 @@ func (f *analyzeFlags) run(cmd *cobra.Command, out *terminal.Writer, what string
 	klog.SetSlogLogger(o.Log) // for client-go
 	seen := &observed{
 		Source: o.Source, templates: !o.Pods, together: differences.Together{Root: f.cluster.Namespace},
-		whole:   whole{root: f.cluster.Namespace, domain: o.Mesh.Domain},
-		offline: offline.New(convert.New(convert.Options{Defaults: o.Mesh, Selected: true, Workers: true}), o.Mesh),
-		origins: map[source.Key]string{},
+		whole: whole{root: f.cluster.Namespace, domain: o.Mesh.Domain}, mesh: o.Mesh,
 	}
 	o.Source = seen
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
@@ -191,15 +189,15 @@ type observed struct {
 	// among their labels.
 	templates bool
 	whole     whole
-	// offline is the mesh of all that has passed, workloads are those that have proxies in it, and
-	// origins are where its EnvoyFilters stand.
-	offline   *offline.Mesh
-	workloads []workload
-	origins   map[source.Key]string
+	// mesh is the configuration of a mesh whose objects say nothing, offline is that of all objects
+	// that have passed, and workloads are those that have proxies in it.
+	mesh      model.MeshConfig
+	offline   offline.Mesh
+	workloads []templated
 }
 
-// workload is an object with a template of Pods.
-type workload struct {
+// templated is an object with a template of Pods.
+type templated struct {
 	source.Key
 	template *corev1.PodTemplateSpec
 }
@@ -226,12 +224,9 @@ func (o *observed) look(c source.Change) {
 	o.together.Add(c.Object)
 	o.whole.look(c)
 	o.offline.Add(c)
-	if c.Key.Kind == kinds.EnvoyFilter {
-		o.origins[c.Key] = c.Origin
-	}
 	if template := templateOf(c.Object); template != nil {
 		o.together.AddWorkload(c.Key, "spec.template", template)
-		o.workloads = append(o.workloads, workload{c.Key, template})
+		o.workloads = append(o.workloads, templated{c.Key, template})
 	}
 	if namespace, is := c.Object.(*corev1.Namespace); is {
 		for _, finding := range precheck.Labels(namespace.Labels) {
@@ -265,11 +260,8 @@ func (o *observed) idlePatches() []source.Problem {
 	for _, w := range o.workloads {
 		o.offline.AddWorkload(w.Key, w.template, o.whole.isGateway(w.template.Labels))
 	}
-	found := o.offline.Compile().Idle()
-	for i := range found {
-		found[i].Origin = o.origins[found[i].Object]
-	}
-	return found
+	converter := convert.New(convert.Options{Defaults: o.mesh, Selected: true, Workers: true})
+	return o.offline.Compile(converter, o.mesh).Idle()
 }
 
 func (f *analyzeFlags) print(cmd *cobra.Command, out *terminal.Writer, problems []source.Problem) error {

@@ -162,6 +162,13 @@ func TestAnalyze(t *testing.T) {
 				`"b.default.svc.cluster.local": matches nothing that the proxies of the workloads it is for (1) get; ` +
 				"want what they have, as a.default.svc.cluster.local",
 		},
+		{
+			"a patch of a gateway", []string{
+				strings.Replace(aGateway, "app: other", "app: gw", 1), aDeployment, strings.Replace(stalePatch,
+					"CLUSTER, match: {cluster: {service: b.default.svc.cluster.local}}",
+					"LISTENER, match: {context: GATEWAY, listener: {portNumber: 81}}", 1),
+			}, exitWarnings, "it is for (1) get; want what they have, as 80",
+		},
 		{"a patch for no workload", []string{aService, stalePatch}, 0, ""},
 		{"workers", []string{aService, threeWorkers}, 0, ""},
 		{"no workloads", []string{aGateway}, 0, ""},

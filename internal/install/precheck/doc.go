@@ -13,6 +13,6 @@
 // What objects say about each other (a subset that nobody defines) is not looked at: it is the same
 // with istiod.
 //
-// It may import app/config, api/kinds, api/convert, api/differences, api/istionames,
-// api/model, cluster/inject, offline, source and source/manifest.
+// It may import app/config, api/kinds, api/convert, api/differences, api/istionames, api/model,
+// cluster/inject, compile/offline, source and source/manifest.
 package precheck

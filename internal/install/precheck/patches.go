@@ -28,7 +28,7 @@ func (c *Checker) patches() map[source.Key][]Finding {
 		return nil
 	}
 	found := map[source.Key][]Finding{}
-	for _, p := range c.offline.Compile().Idle() {
+	for _, p := range c.offline.Compile(c.converter, c.mesh).Idle() {
 		found[p.Object] = append(found[p.Object], findingOf(p))
 	}
 	return found

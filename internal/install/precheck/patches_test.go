@@ -88,9 +88,11 @@ func TestPatchesThatMatchNothingAreWarnedOf(t *testing.T) {
 		"EnvoyFilter shop/stale: spec.configPatches[0].match.cluster.name = outbound|80||web.old.svc.cluster.local: " +
 			nothing + "outbound|80||web.shop.svc.cluster.local",
 		"EnvoyFilter shop/stale: spec.configPatches[1].match.listener.filterChain.filter.subFilter.name = " +
-			"envoy.filters.http.grpc_stats: " + nothing + "envoy.filters.http.router",
+			"envoy.filters.http.grpc_stats: " + nothing +
+			"envoy.filters.http.cors, envoy.filters.http.fault, envoy.filters.http.router",
 		"EnvoyFilter shop/stale: spec.configPatches[2].match.routeConfiguration.vhost.name = " +
 			"web.shop.svc.cluster.local:8080: " + nothing + "web.shop.svc.cluster.local:80",
-		"EnvoyFilter shop/stale: spec.configPatches[3].match.listener.portNumber = 9999: " + nothing + "80",
+		"EnvoyFilter shop/stale: spec.configPatches[3].match.listener.portNumber = 9999: " + nothing +
+			"15001, 15006, 80",
 	}, got)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/istionames"
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
-	"github.com/lateen-mesh/lateen/internal/offline"
+	"github.com/lateen-mesh/lateen/internal/compile/offline"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/manifest"
 )
@@ -72,7 +72,7 @@ type Checker struct {
 	converter *convert.Converter
 	mesh      model.MeshConfig
 	together  differences.Together // all objects that were judged
-	offline   *offline.Mesh        // of all that was judged
+	offline   offline.Mesh         // of all that was judged
 }
 
 // New returns the checker of a mesh with a root namespace. config is the ConfigMap with the mesh
@@ -87,7 +87,6 @@ func New(root string, config *corev1.ConfigMap) (*Checker, *Verdict) {
 	}
 	c.converter = convert.New(convert.Options{Defaults: defaults, ConfigMap: name, Selected: true, Injects: true})
 	if config == nil {
-		c.offline = offline.New(c.converter, c.mesh)
 		return c, nil
 	}
 	result := c.converter.Convert(source.Change{Key: c.converter.MeshKey(), Object: config}, defaults)
@@ -96,7 +95,6 @@ func New(root string, config *corev1.ConfigMap) (*Checker, *Verdict) {
 			c.mesh = *mesh
 		}
 	}
-	c.offline = offline.New(c.converter, c.mesh)
 	c.together.Add(config)
 	v := &Verdict{
 		Kind: "ConfigMap", Namespace: config.Namespace, Name: config.Name,

@@ -38,21 +38,25 @@ func EnvoyFilter(namespace, i, variant int) *networkingv1alpha3.EnvoyFilter {
 	f.Spec.ConfigPatches = []*networking.EnvoyFilter_EnvoyConfigObjectPatch{{
 		ApplyTo: networking.EnvoyFilter_HTTP_FILTER,
 		Match: &networking.EnvoyFilter_EnvoyConfigObjectMatch{
-			Context: networking.EnvoyFilter_SIDECAR_INBOUND,
-			ObjectTypes: &networking.EnvoyFilter_EnvoyConfigObjectMatch_Listener{
-				Listener: &networking.EnvoyFilter_ListenerMatch{FilterChain: &networking.EnvoyFilter_ListenerMatch_FilterChainMatch{
-					Filter: &networking.EnvoyFilter_ListenerMatch_FilterMatch{
-						Name:      "envoy.filters.network.http_connection_manager",
-						SubFilter: &networking.EnvoyFilter_ListenerMatch_SubFilterMatch{Name: "envoy.filters.http.router"},
-					},
-				}},
-			},
+			Context:     networking.EnvoyFilter_SIDECAR_INBOUND,
+			ObjectTypes: &networking.EnvoyFilter_EnvoyConfigObjectMatch_Listener{Listener: routersPlace()},
 		},
 		Patch: &networking.EnvoyFilter_Patch{
 			Operation: networking.EnvoyFilter_Patch_INSERT_BEFORE, Value: script(variant),
 		},
 	}}
 	return f
+}
+
+// routersPlace is the filter of requests that sends them on.
+func routersPlace() *networking.EnvoyFilter_ListenerMatch {
+	router := &networking.EnvoyFilter_ListenerMatch_SubFilterMatch{Name: "envoy.filters.http.router"}
+	filter := &networking.EnvoyFilter_ListenerMatch_FilterMatch{
+		Name: "envoy.filters.network.http_connection_manager", SubFilter: router,
+	}
+	return &networking.EnvoyFilter_ListenerMatch{
+		FilterChain: &networking.EnvoyFilter_ListenerMatch_FilterChainMatch{Filter: filter},
+	}
 }
 
 // script is a filter of requests that runs a script.

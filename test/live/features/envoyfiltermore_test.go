@@ -47,8 +47,8 @@ func guardCases() []filtered {
 		{"requests from other sites", filterObject("f", "web", patches(before("SIDECAR_INBOUND",
 			filterOf("csrf", "CsrfPolicy", "filter_enabled: {default_value: {numerator: 100}}")))),
 			func(m *filterRig) bool {
-				a := m.client.Get("http://web/", livemesh.Method(http.MethodPost), livemesh.Header("Origin", "http://evil.test"))
-				return a.Status == http.StatusForbidden
+				post, elsewhere := livemesh.Method(http.MethodPost), livemesh.Header("Origin", "http://evil.test")
+				return m.client.Get("http://web/", post, elsewhere).Status == http.StatusForbidden
 			}},
 		{"headers that are too large", filterObject("f", "web", patches(
 			inManager("SIDECAR_INBOUND", "max_request_headers_kb: 1"))), func(m *filterRig) bool {
@@ -58,11 +58,12 @@ func guardCases() []filtered {
 		{"connections by their rate", filterObject("f", "web", patches(patchOf("NETWORK_FILTER",
 			"{context: SIDECAR_INBOUND, listener: {portNumber: 7000}}", "INSERT_FIRST",
 			"{name: envoy.filters.network.local_ratelimit, typed_config: "+message(
-				"envoy.extensions.filters.network.local_ratelimit.v3.LocalRateLimit", "stat_prefix: few, token_bucket: "+
-					"{max_tokens: 1, tokens_per_fill: 1, fill_interval: 3600s}")+"}"))), func(m *filterRig) bool {
-			_, err := line(m.Mesh, "client-v1", 9000, "hello")
-			return err != nil
-		}},
+				"envoy.extensions.filters.network.local_ratelimit.v3.LocalRateLimit", "stat_prefix: few, "+
+					"token_bucket: {max_tokens: 1, tokens_per_fill: 1, fill_interval: 3600s}")+"}"))),
+			func(m *filterRig) bool {
+				_, err := line(m.Mesh, "client-v1", 9000, "hello")
+				return err != nil
+			}},
 	}
 }
 

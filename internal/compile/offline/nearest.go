@@ -78,7 +78,8 @@ func (c *Compiled) firstNamed(all ...candidate) Named {
 	return first
 }
 
-// mostLike returns the names with the most in common at both ends with a text.
+// mostLike returns the names with the most in common at both ends with a text. Those that have less
+// than half as much of it as the best are left out.
 func mostLike(text string, names map[string]bool) []string {
 	likeness := func(name string) int {
 		most := min(len(name), len(text))
@@ -94,7 +95,8 @@ func mostLike(text string, names map[string]bool) []string {
 	}
 	list := slices.Sorted(maps.Keys(names))
 	slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(likeness(b), likeness(a)) })
-	return list[:min(maxNearest, len(list))]
+	list = list[:min(maxNearest, len(list))]
+	return slices.DeleteFunc(list, func(name string) bool { return 2*likeness(name) < likeness(list[0]) })
 }
 
 // each calls f with each resource of a type that some proxy would get.

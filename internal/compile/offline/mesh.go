@@ -24,23 +24,15 @@ const (
 	templatesAnnotation = "inject.istio.io/templates"
 )
 
-// Mesh is objects and proxies.
+// Mesh is objects and proxies. The zero value has none.
 type Mesh struct {
-	converter *convert.Converter
-	config    model.MeshConfig
-	changes   []source.Change
-	proxies   []compile.Facts
-	pods      int
-	filters   bool // there are EnvoyFilters
+	changes []source.Change
+	proxies []compile.Facts
+	pods    int
+	filters bool // there are EnvoyFilters
 }
 
-// New returns a mesh without objects. config is its configuration, unless an object says otherwise.
-// The converter is for no other mesh.
-func New(converter *convert.Converter, config model.MeshConfig) *Mesh {
-	return &Mesh{converter: converter, config: config}
-}
-
-// Add adds an object. The mesh lacks what the converter refuses of it.
+// Add adds an object.
 func (m *Mesh) Add(c source.Change) {
 	m.changes = append(m.changes, c)
 	m.filters = m.filters || c.Key.Kind == kinds.EnvoyFilter
@@ -121,16 +113,24 @@ type Compiled struct {
 	// Patches is what the patches of EnvoyFilters match, of those that are for some proxy.
 	Patches []compile.PatchMatches
 	filters map[source.Key]*model.EnvoyFilter
+	origins map[source.Key]string // of the filters
 	states  map[resource.State]bool
 }
 
-// Compile compiles the mesh.
-func (m *Mesh) Compile() *Compiled {
-	c := &Compiled{filters: map[source.Key]*model.EnvoyFilter{}, states: map[resource.State]bool{}}
+// Compile compiles the mesh. config is its configuration, unless an object says otherwise. What the
+// converter refuses of objects the mesh lacks.
+func (m *Mesh) Compile(converter *convert.Converter, config model.MeshConfig) *Compiled {
+	c := &Compiled{
+		filters: map[source.Key]*model.EnvoyFilter{},
+		origins: map[source.Key]string{},
+		states:  map[resource.State]bool{},
+	}
 	compiler := compile.NewCompiler(compile.Refusals{ // what cannot be sent, others tell
-		Endpoint: func(model.Endpoint, error) {}, Resource: func(string, error) {}, Patch: func(compile.RefusedPatch) {},
+		Endpoint: func(model.Endpoint, error) {},
+		Resource: func(string, error) {},
+		Patch:    func(compile.RefusedPatch) {},
 	})
-	updates := m.convert()
+	updates := m.convert(converter, config)
 	_, delta := state.NewWriter().Apply(updates)
 	compiler.Advance(delta, func(compile.Step) {})
 	for _, f := range m.proxies {
@@ -144,26 +144,31 @@ func (m *Mesh) Compile() *Compiled {
 			}
 		}
 	}
+	for _, change := range m.changes {
+		if c.filters[change.Key] != nil {
+			c.origins[change.Key] = change.Origin
+		}
+	}
 	return c
 }
 
 // convert converts all objects: first that of the configuration, which has a say in the others.
-func (m *Mesh) convert() []state.Update {
-	config := m.config
+func (m *Mesh) convert(converter *convert.Converter, config model.MeshConfig) []state.Update {
+	stated := config
 	for _, c := range m.changes {
-		if c.Key != m.converter.MeshKey() {
+		if c.Key != converter.MeshKey() {
 			continue
 		}
-		for _, o := range m.converter.Convert(c, m.config).Objects {
+		for _, o := range converter.Convert(c, config).Objects {
 			if own, ok := o.(*model.MeshConfig); ok {
-				config = *own
+				stated = *own
 			}
 		}
 	}
-	updates := []state.Update{{Key: m.converter.MeshKey(), Objects: []model.Object{&config}}}
+	updates := []state.Update{{Key: converter.MeshKey(), Objects: []model.Object{&stated}}}
 	for _, c := range m.changes {
-		if c.Key != m.converter.MeshKey() {
-			updates = append(updates, state.Update{Key: c.Key, Objects: m.converter.Convert(c, config).Objects})
+		if c.Key != converter.MeshKey() {
+			updates = append(updates, state.Update{Key: c.Key, Objects: converter.Convert(c, stated).Objects})
 		}
 	}
 	return updates

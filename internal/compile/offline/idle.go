@@ -18,7 +18,8 @@ func (c *Compiled) Idle() []source.Problem {
 			continue
 		}
 		p := source.Problem{
-			Severity: source.Warning, Object: m.Owner, Path: fmt.Sprintf("spec.configPatches[%d].match", m.Index),
+			Severity: source.Warning, Object: m.Owner, Origin: c.origins[m.Owner],
+			Path:    fmt.Sprintf("spec.configPatches[%d].match", m.Index),
 			Message: fmt.Sprintf("matches nothing that the proxies of the workloads it is for (%d) get", m.Selected),
 			Want:    "what they have: lateen proxy-config shows it",
 		}
