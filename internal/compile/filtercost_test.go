@@ -46,8 +46,8 @@ func filterOfWorkload(t *testing.T, i, variant int) state.Update {
 	return state.Update{Key: f.Key(), Objects: []model.Object{f}}
 }
 
-// Of 200 EnvoyFilters for 2,000 sidecars an edit of one is one small resource for the proxies of its
-// workload. How many others there are makes no difference, and no listener changes, so that no
+// Of 200 EnvoyFilters for 2,000 sidecars an edit of one is one small resource for the proxies of
+// its workload. How many others there are makes no difference, and no listener changes, so that no
 // connection is drained.
 func TestAnEditOfAFilterCostsWhatItsWorkloadGets(t *testing.T) {
 	costs, work := map[int]cost{}, map[int]Work{}

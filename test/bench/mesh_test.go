@@ -111,8 +111,8 @@ func editSidecar(variant int) source.Change {
 	return meshgen.Upsert(s)
 }
 
-// policed is the namespace with 1,000 policies and 200 EnvoyFilters, of a proxy that sees all that is
-// exported to it.
+// policed is the namespace with 1,000 policies and 200 EnvoyFilters, of a proxy that sees all that
+// is exported to it.
 const policed = 2
 
 // policyEdits are changes of what a proxy enforces. They need what meshgen.Security has.

@@ -8,8 +8,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/source"
 )
 
-// Idle returns a warning for each patch of an EnvoyFilter that matches nothing of the proxies that it
-// is for, by object and index. It says what these have in place of what the match names. Patches
+// Idle returns a warning for each patch of an EnvoyFilter that matches nothing of the proxies that
+// it is for, by object and index. It says what these have in place of what the match names. Patches
 // that are for no proxy are left out.
 func (c *Compiled) Idle() []source.Problem {
 	var found []source.Problem

@@ -142,8 +142,8 @@ func (e *emission) writeAll(ts *typeState, b *batch) emitted {
 }
 
 // split sends the resources in one response, or in as many as Options.MaxBytes demands (P24).
-// Removals go with the last. Each filter goes alone (P27): if Envoy refused a response with several,
-// it would accept the culprit, unused, when that comes again by itself.
+// Removals go with the last. Each filter goes alone (P27): if Envoy refused a response with
+// several, it would accept the culprit, unused, when that comes again by itself.
 func (e *emission) split(ts *typeState, record sentResponse, upserts []*resource.Resource, change *resource.Change) {
 	limit := int(e.session.opt.MaxBytes)
 	if ts.typ == resource.VirtualHost {
