@@ -59,6 +59,11 @@ func NewHandler(o Options) http.Handler {
 		}
 		mux.HandleFunc("GET "+path, h.guarded(f))
 	}
+	plan := h.plan
+	if o.NoPages {
+		plan = closed
+	}
+	mux.HandleFunc("POST "+page.Path(page.Planning), h.guarded(plan))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /ready", h.ready)
 	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
@@ -113,18 +118,7 @@ func (h handler) ready(w http.ResponseWriter, _ *http.Request) {
 func (h handler) problems(w http.ResponseWriter, _ *http.Request) {
 	out := []page.Problem{}
 	for _, p := range h.Mesh.Problems() {
-		out = append(out, page.Problem{
-			Severity:  p.Severity.String(),
-			Kind:      string(p.Object.Kind),
-			Namespace: p.Object.Namespace,
-			Name:      p.Object.Name,
-			Origin:    p.Origin,
-			Path:      p.Path,
-			Value:     p.Value,
-			Message:   p.Message,
-			Want:      p.Want,
-			Text:      p.String(),
-		})
+		out = append(out, page.ProblemOf(p))
 	}
 	writeJSON(w, out)
 }

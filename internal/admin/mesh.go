@@ -2,6 +2,7 @@ package admin
 
 import (
 	"cmp"
+	"context"
 	"net/url"
 
 	"github.com/lateen-mesh/lateen/internal/admin/page"
@@ -22,6 +23,8 @@ type Mesh struct {
 	// Patches says what the patches of an object do; nil without an error if there is no such
 	// object.
 	Patches func(page.ObjectQuestion) (*page.PatchEffects, error)
+	// Plan says what manifests would do.
+	Plan func(context.Context, page.PlanQuestion) (*page.Plan, error)
 	// Cluster is the cluster's name; empty stands for "Kubernetes".
 	Cluster  string
 	Settings page.CensusSettings

@@ -28,20 +28,21 @@ func (p *Pipeline) patchEffects(q page.ObjectQuestion) (*page.PatchEffects, erro
 	ctx, cancel := context.WithTimeout(context.Background(), examineLimit)
 	defer cancel()
 	var filter *model.EnvoyFilter
-	var effects []compile.Effect
+	var seen compile.Foresight
 	err := p.loop.Examine(ctx, func(w *state.Writer) {
 		_, without := w.Fork().Apply([]state.Update{{Key: key}})
 		if len(without.EnvoyFilters) == 0 {
 			return
 		}
-		filter, effects = without.EnvoyFilters[0].Old, p.compiler.Effects(without)
+		filter = without.EnvoyFilters[0].Old
+		seen, _ = p.compiler.Foresee(without) // of what is applied all is compiled
 	})
 	if err != nil || filter == nil {
 		return nil, err
 	}
 	out := &page.PatchEffects{Kind: q.Kind, Namespace: q.Namespace, Name: q.Name, Effects: []page.Effect{}}
 	out.Patches = patchesOf(filter, p.compiler.PatchMatches())
-	for _, e := range effects[:min(len(effects), shownEffects)] {
+	for _, e := range seen.Effects[:min(len(seen.Effects), shownEffects)] {
 		out.Effects = append(out.Effects, effectOf(e))
 	}
 	return out, nil

@@ -123,6 +123,7 @@ type Pipeline struct {
 	keys         *keySets
 	snapshot     atomic.Pointer[state.Snapshot]
 	consumers    consumers
+	planning     chan struct{} // holds who makes a plan
 }
 
 // New connects the stages.
@@ -130,7 +131,7 @@ type Pipeline struct {
 //	source ─► convert ─► mesh/state ─► compile (scope, translate) ─► xds/fanout ─► xds/serve ─► Envoy
 func New(o Options) *Pipeline {
 	o.Mesh = o.meshDefaults()
-	p := &Pipeline{o: o}
+	p := &Pipeline{o: o, planning: make(chan struct{}, 1)}
 	if p.metrics = o.Metrics; p.metrics == nil {
 		p.metrics = observe.New(observe.Build{Version: o.Version, Start: time.Now(), Now: time.Now})
 	}

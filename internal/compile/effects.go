@@ -5,8 +5,19 @@ import (
 	"slices"
 
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
+	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
+
+// Foresight is what a delta would come to for connected proxies.
+type Foresight struct {
+	Effects []Effect // those of most proxies first
+	Classes int      // with another state
+	// Namespaces are how many proxies of each would get something.
+	Namespaces map[string]int
+	// Appeared and Fixed are the problems that classes see, as in a Step.
+	Appeared, Fixed []source.Problem
+}
 
 // Effect is what a delta would change for the proxies of a class that have one place.
 type Effect struct {
@@ -14,6 +25,24 @@ type Effect struct {
 	Namespace, Proxy string
 	Proxies          int
 	Changes          []Changed // by type and name
+}
+
+// Bytes is the size of what each of the proxies would be sent: new resources whole, and the names of
+// those that would go. Types that a proxy has not asked for count too.
+func (e *Effect) Bytes() (n int) {
+	for _, c := range e.Changes {
+		if c.After != nil {
+			n += c.After.Size()
+		} else {
+			n += len(c.Before.Name())
+		}
+	}
+	return n
+}
+
+// Drains reports whether a listener changes or goes, so that its connections are drained.
+func (e *Effect) Drains() bool {
+	return slices.ContainsFunc(e.Changes, func(c Changed) bool { return c.Type == resource.Listener && c.Before != nil })
 }
 
 // Changed is a resource that would be another one. Before is nil for a new one, After for one that
@@ -31,13 +60,13 @@ func (c Changed) Name() string {
 	return c.After.Name()
 }
 
-// Effects returns what a delta would change for connected proxies, and changes nothing, as Plan
-// does. The delta must begin with the generation that is compiled.
-func (c *Compiler) Effects(d *state.Delta) []Effect {
+// Foresee returns what a delta would change for connected proxies, and changes nothing, as Plan
+// does. The delta must begin with the generation that is compiled; else it returns false.
+func (c *Compiler) Foresee(d *state.Delta) (Foresight, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if d.From != c.snapshot {
-		return nil
+		return Foresight{}, false
 	}
 	step := c.fork().advance(d, nil)
 	next := map[resource.ClassID]resource.State{}
@@ -47,6 +76,9 @@ func (c *Compiler) Effects(d *state.Delta) []Effect {
 	moved := map[*Member]resource.State{}
 	for _, to := range step.Moved {
 		moved[to.Member] = to.State
+	}
+	seen := Foresight{
+		Classes: len(step.Changed), Namespaces: map[string]int{}, Appeared: step.Appeared, Fixed: step.Fixed,
 	}
 	by := map[effectKey]*Effect{}
 	for m := range c.members.all() {
@@ -61,9 +93,13 @@ func (c *Compiler) Effects(d *state.Delta) []Effect {
 		if by[key] == nil {
 			by[key] = &Effect{Changes: changesOf(m.variant.state, to)}
 		}
+		if len(by[key].Changes) > 0 {
+			seen.Namespaces[m.known.Proxy.Namespace]++
+		}
 		by[key].add(m)
 	}
-	return sortedEffects(by)
+	seen.Effects = sortedEffects(by)
+	return seen, true
 }
 
 // effectKey is what proxies have and would have.

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,6 +23,7 @@ const (
 	Authorize = "authorize"
 	Objects   = "census"
 	Patches   = "patchz"
+	Planning  = "planz"
 	Problems  = "problems"
 	List      = "list"
 )
@@ -56,6 +58,31 @@ func (c Client) Get(ctx context.Context, path string, query url.Values) ([]byte,
 	if err != nil {
 		return nil, err
 	}
+	return c.do(req)
+}
+
+// Ask sends a question in JSON to a page below /debug, and decodes the answer.
+func Ask[T any](ctx context.Context, c Client, name string, question any) (answer T, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	text, err := json.Marshal(question)
+	if err != nil {
+		return answer, err
+	}
+	u := url.URL{Scheme: "http", Host: c.Host, Path: Path(name)}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(text))
+	if err != nil {
+		return answer, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	body, err := c.do(req)
+	if err != nil {
+		return answer, err
+	}
+	return decoded[T](c, name, body)
+}
+
+func (c Client) do(req *http.Request) ([]byte, error) {
 	resp, err := c.HTTP.Do(req)
 	if err != nil {
 		var failed *url.Error
@@ -84,6 +111,10 @@ func Read[T any](ctx context.Context, c Client, name string, query url.Values) (
 	if err != nil {
 		return answer, err
 	}
+	return decoded[T](c, name, body)
+}
+
+func decoded[T any](c Client, name string, body []byte) (answer T, err error) {
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return answer, fmt.Errorf("%s of %s: %w", Path(name), c.Name, err)
 	}

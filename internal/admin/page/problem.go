@@ -1,5 +1,7 @@
 package page
 
+import "github.com/lateen-mesh/lateen/internal/source"
+
 // Problem is one mistake in an object or a file.
 type Problem struct {
 	Severity  string `json:"severity"`
@@ -12,4 +14,12 @@ type Problem struct {
 	Message   string `json:"message"`
 	Want      string `json:"want,omitempty"`
 	Text      string `json:"text"` // all of it as one line for people
+}
+
+// ProblemOf shows a problem.
+func ProblemOf(p source.Problem) Problem {
+	return Problem{
+		Severity: p.Severity.String(), Kind: string(p.Object.Kind), Namespace: p.Object.Namespace, Name: p.Object.Name,
+		Origin: p.Origin, Path: p.Path, Value: p.Value, Message: p.Message, Want: p.Want, Text: p.String(),
+	}
 }

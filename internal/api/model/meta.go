@@ -24,6 +24,16 @@ func (m *Meta) Key() source.Key {
 	return source.Key{Kind: m.Kind, Namespace: m.Namespace, Name: cmp.Or(m.Owner, m.Name)}
 }
 
+func (m *Meta) own() *Meta { return m }
+
+// MetaOf returns the Meta of an object; nil for the mesh configuration, which has none.
+func MetaOf(o Object) *Meta {
+	if m, ok := o.(interface{ own() *Meta }); ok {
+		return m.own()
+	}
+	return nil
+}
+
 // Compare is the total order for all conflicts among objects of one kind: the smaller wins. A
 // Service of Kubernetes comes before a ServiceEntry, then the older object, then namespace, name
 // and UID.

@@ -267,10 +267,7 @@ func (o *observed) idlePatches() []source.Problem {
 func (f *analyzeFlags) print(cmd *cobra.Command, out *terminal.Writer, problems []source.Problem) error {
 	lines := []page.Problem{}
 	for _, p := range problems {
-		lines = append(lines, page.Problem{
-			Severity: p.Severity.String(), Origin: p.Origin, Kind: string(p.Object.Kind), Namespace: p.Object.Namespace,
-			Name: p.Object.Name, Path: p.Path, Value: p.Value, Message: p.Message, Want: p.Want, Text: p.String(),
-		})
+		lines = append(lines, page.ProblemOf(p))
 	}
 	if f.output != "table" {
 		return command.PrintAs(cmd.OutOrStdout(), f.output, lines)

@@ -224,6 +224,12 @@ func Read[T any](ctx context.Context, e Endpoint, name string, query url.Values)
 	return answer, named(err)
 }
 
+// Ask sends a question to a page below /debug, and decodes the JSON of its answer.
+func Ask[T any](ctx context.Context, e Endpoint, name string, question any) (T, error) {
+	answer, err := page.Ask[T](ctx, e.Client, name, question)
+	return answer, named(err)
+}
+
 // named adds where the address of a control plane is given, if none answers.
 func named(err error) error {
 	if errors.Is(err, page.ErrSilent) {

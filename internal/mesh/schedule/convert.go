@@ -37,6 +37,14 @@ func newReconverter(
 	}
 }
 
+// fork returns a reconverter that remembers for itself, and tells others of its conversions.
+func (r *reconverter) fork(converted func(source.Change, convert.Result)) reconverter {
+	forked := *r
+	forked.converted = converted
+	forked.ingressClasses, forked.kept = maps.Clone(r.ingressClasses), maps.Clone(r.kept)
+	return forked
+}
+
 // convert returns the updates of a batch, and those of other objects whose meaning changes with the
 // mesh configuration in it.
 func (r *reconverter) convert(batch []source.Change) []state.Update {

@@ -2,6 +2,7 @@ package validate
 
 import (
 	"iter"
+	"maps"
 
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
@@ -38,6 +39,16 @@ type Options struct {
 // NewChecker makes a Checker for a mesh that is empty yet.
 func NewChecker(store *ProblemStore, o Options) *Checker {
 	return &Checker{store: store, unresolved: map[string]map[source.Key]bool{}, placements: placements{}, Options: o}
+}
+
+// Fork returns a Checker that goes on for itself, with another store.
+func (c *Checker) Fork(store *ProblemStore) *Checker {
+	f := NewChecker(store, c.Options)
+	for namespace, services := range c.unresolved {
+		f.unresolved[namespace] = maps.Clone(services)
+	}
+	f.placements = c.placements.clone()
+	return f
 }
 
 // Check repeats the checks that the delta may have changed. The cost follows the delta, not the

@@ -24,6 +24,14 @@ type placement struct {
 	namespaces map[string]int  // how many workloads it selects in each
 }
 
+func (ps placements) clone() placements {
+	c := placements{}
+	for selector, at := range ps {
+		c[selector] = &placement{gateways: maps.Clone(at.gateways), namespaces: maps.Clone(at.namespaces)}
+	}
+	return c
+}
+
 // checkCredentials reports which Secrets are missing or bad where a Gateway's workloads run. The
 // cost follows the delta, except for a Gateway with a new selector: that reads all workloads.
 func (c *Checker) checkCredentials(snap *state.Snapshot, d *state.Delta) {

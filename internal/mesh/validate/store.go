@@ -2,6 +2,8 @@ package validate
 
 import (
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -39,6 +41,30 @@ func NewProblemStore(logger *slog.Logger, changed func(appeared, mended []source
 		tally: source.NewTally(), reports: map[string][]*source.Tallied{}, subjects: map[source.Key]*subject{},
 		origins: map[source.Key]string{}, logger: logger, changed: changed,
 	}
+}
+
+// Fork returns a store that has the same problems and changes for itself. changed is told of what
+// changes in it. It costs what is wrong.
+func (st *ProblemStore) Fork(changed func(appeared, mended []source.Problem)) *ProblemStore {
+	f := NewProblemStore(slog.New(slog.DiscardHandler), changed)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	f.tally, f.origins = st.tally.Fork(), maps.Clone(st.origins)
+	f.tally.Flush() // what is not published yet is no change of the fork
+	for k, s := range st.subjects {
+		f.subjects[k] = s.clone()
+	}
+	return f
+}
+
+func (s *subject) clone() *subject {
+	c := &subject{
+		converted: slices.Clone(s.converted), relations: maps.Clone(s.relations), conflicts: maps.Clone(s.conflicts),
+	}
+	for aspect, problems := range c.relations {
+		c.relations[aspect] = slices.Clone(problems)
+	}
+	return c
 }
 
 // Problems returns all current problems, sorted.
