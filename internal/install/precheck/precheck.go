@@ -15,7 +15,6 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/istionames"
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
-	"github.com/lateen-mesh/lateen/internal/compile/offline"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/manifest"
 )
@@ -72,7 +71,6 @@ type Checker struct {
 	converter *convert.Converter
 	mesh      model.MeshConfig
 	together  differences.Together // all objects that were judged
-	offline   offline.Mesh         // of all that was judged
 }
 
 // New returns the checker of a mesh with a root namespace. config is the ConfigMap with the mesh
@@ -125,9 +123,7 @@ func (c *Checker) Check(o *unstructured.Unstructured) Verdict {
 	reading := manifest.ReadFile("object.json", raw)
 	problems := reading.Problems
 	for _, d := range reading.Documents {
-		change := d.Change(time.Time{})
-		problems = append(problems, c.converter.Convert(change, c.mesh).Problems...)
-		c.offline.Add(change)
+		problems = append(problems, c.converter.Convert(d.Change(time.Time{}), c.mesh).Problems...)
 		v.Differences = append(v.Differences, findings(differences.Of(d.Object, d.Key))...)
 		c.together.Add(d.Object)
 	}
@@ -140,9 +136,8 @@ func (c *Checker) Check(o *unstructured.Unstructured) Verdict {
 	return v
 }
 
-// Compare adds to the verdicts of objects what they differ in together, and which patches of
-// EnvoyFilters match nothing. It looks at all objects and workloads that Check and Workload were
-// given.
+// Compare adds to the verdicts of objects what they differ in together. It looks at all objects
+// and workloads that Check and Workload were given.
 func (c *Checker) Compare(verdicts []Verdict) {
 	of := map[source.Key][]*Verdict{}
 	for i := range verdicts {
@@ -153,11 +148,6 @@ func (c *Checker) Compare(verdicts []Verdict) {
 	for _, p := range c.together.Found() {
 		for _, v := range of[p.Object] {
 			v.Differences = append(v.Differences, findingOf(p))
-		}
-	}
-	for k, warnings := range c.patches() {
-		for _, v := range of[k] {
-			v.Warnings = append(v.Warnings, warnings...)
 		}
 	}
 }

@@ -143,11 +143,16 @@ func (e *emission) writeAll(ts *typeState, b *batch) emitted {
 
 // split sends the resources in one response, or in as many as Options.MaxBytes demands (P24).
 // Removals go with the last. Each filter goes alone (P27): if Envoy refused a response with
-// several, it would accept the culprit, unused, when that comes again by itself.
+// several, it would accept the culprit, unused, when that comes again by itself. So do removals of
+// filters, which mend what was refused.
 func (e *emission) split(ts *typeState, record sentResponse, upserts []*resource.Resource, change *resource.Change) {
 	limit := int(e.session.opt.MaxBytes)
 	if ts.typ == resource.VirtualHost {
 		limit = 0 // a domain must move within one response
+	}
+	if ts.typ == resource.Filter && len(record.removed) > 0 && len(upserts) > 0 {
+		e.respond(ts, record, Response{Removed: record.removed})
+		record.removed, record.hasRemovals = nil, false
 	}
 	size, start := 0, 0
 	for i, r := range upserts {

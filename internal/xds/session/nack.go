@@ -57,8 +57,8 @@ func (s *Session) handleAnswer(ts *typeState, req Request, now time.Time) {
 		!slices.ContainsFunc(ts.unanswered, func(r *sentResponse) bool { return r.isRetry }) {
 		ts.ownNacks().message = ""
 	}
-	if ts.typ == resource.Filter && s.doubtsListeners && len(ts.unanswered) == 0 {
-		s.retryListeners()
+	if ts.typ == resource.Filter && s.doubtsListeners {
+		s.retryListeners(ts)
 	}
 	if r.isProbe && s.trustsEndpoints {
 		s.handleProbeAnswer(r.number)
@@ -72,10 +72,12 @@ func (s *Session) handleAnswer(ts *typeState, req Request, now time.Time) {
 	s.opt.Scratch.reuse(r)
 }
 
-// retryListeners sends again what the client refused of listeners, now that it has mended its
-// filters: it may have refused them for a filter. It does so once for each time that filters are
-// refused.
-func (s *Session) retryListeners() {
+// retryListeners sends again what the client refused of listeners, if it has mended its filters: it
+// may have refused them for a filter. It does so once for each time that filters are refused.
+func (s *Session) retryListeners(filters *typeState) {
+	if due, _ := filters.pending(); due || len(filters.unanswered) > 0 {
+		return // what mends is yet to come
+	}
 	s.doubtsListeners = false
 	ts := &s.types[resource.Listener]
 	for _, name := range slices.Sorted(maps.Keys(ts.nacks.quarantined)) {
@@ -110,6 +112,9 @@ func (s *Session) handleNack(ts *typeState, r *sentResponse, newer []*sentRespon
 	}
 	if len(r.upserts) == 0 {
 		return // nothing in it can be wrong, and it would be refused again
+	}
+	if ts.typ == resource.Filter {
+		s.doubtsListeners = true
 	}
 	for _, name := range r.removed {
 		if stands(name) {
@@ -196,7 +201,6 @@ func (ts *typeState) quarantine(u *resource.Resource, r *sentResponse) {
 		// newest: it would refuse listeners that name it, and accept the same when it comes again
 		// (1.16). The old one mends that, and so does a removal.
 		ts.setHolding(name, h, answerDue)
-		ts.session.doubtsListeners = true
 	case ts.typ == resource.Endpoint && (h.resource != nil || h.version.IsZero()):
 		ts.setHolding(name, h, answerDue) // they may have been for a cluster that warms again, which now has none
 	case certain:
