@@ -118,8 +118,10 @@ var rules = []rule{
 	{"cluster/unions", ""},
 	{"cluster/inject", "api/istionames source/istiojson source/untrusted api/model cluster/unions " +
 		"cluster/inject/gotemplate"},
+	{"compile/offline", "api/istionames api/kinds source api/model api/convert mesh/state mesh/scope compile " +
+		"xds/resource"},
 	{"install/precheck", "app/config api/kinds source source/untrusted source/manifest api/model api/convert " +
-		"api/differences api/istionames cluster/inject"},
+		"api/differences api/istionames cluster/inject compile/offline"},
 	{"cluster/inject/watch", "observe cluster/inject"},
 	{"cluster/status", "observe api/kinds source api/model"},
 	{"cluster/gateways", "observe source source/untrusted api/model cluster/unions"},
@@ -156,7 +158,7 @@ var rules = []rule{
 	{"perf/airline", ""},
 	{"perf/cpulimit", ""},
 	{"perf/jmeter", "cli/terminal perf/measure"},
-	{"perf/lab", "api/kinds cli/terminal source source/manifest source/memory perf/measure perf/load " +
+	{"perf/lab", "api/istionames api/kinds cli/terminal source source/manifest source/memory perf/measure perf/load " +
 		"perf/controlplane perf perf/dataplane perf/airline perf/cpulimit perf/handwritten xds/proxystats"},
 	{"observe/htmlpage", ""},
 	{"perf/htmlreport", "cli/terminal observe/advise observe/htmlpage perf/measure perf perf/dataplane perf/lab"},
@@ -172,9 +174,9 @@ var rules = []rule{
 		"source/dir source/kube source/mirror source/selected trust/ca"},
 	{"cli/discovery", "cli/build cli/command cli/serve"},
 	{"cli/remote", "admin/page cli/command install/reach perf/measure"},
-	{"cli/inspect", "charts admin/page api/differences api/kinds api/model app app/config cli/build cli/command " +
-		"cli/remote cli/results cli/terminal cluster/inject install install/precheck local/observe " +
-		"mesh/census mesh/policy observe observe/advise observe/advise/collect observe/htmlpage " +
+	{"cli/inspect", "charts admin/page api/convert api/differences api/kinds api/model app app/config cli/build " +
+		"cli/command cli/remote cli/results cli/terminal cluster/inject compile/offline install install/precheck " +
+		"local/observe mesh/census mesh/policy observe observe/advise observe/advise/collect observe/htmlpage " +
 		"perf/measure source source/dir source/kube source/mirror source/selected translate/evaluate " +
 		"xds/resource"},
 	{"cli/up", "charts api/model app app/config cli/build cli/command cli/inspect cli/process cli/terminal " +

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lateen-mesh/lateen/internal/admin/page"
+	"github.com/lateen-mesh/lateen/internal/api/convert"
 	"github.com/lateen-mesh/lateen/internal/api/differences"
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
@@ -27,6 +28,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/cli/command"
 	"github.com/lateen-mesh/lateen/internal/cli/remote"
 	"github.com/lateen-mesh/lateen/internal/cli/terminal"
+	"github.com/lateen-mesh/lateen/internal/compile/offline"
 	"github.com/lateen-mesh/lateen/internal/install"
 	"github.com/lateen-mesh/lateen/internal/install/precheck"
 	"github.com/lateen-mesh/lateen/internal/observe"
@@ -91,7 +93,7 @@ func (f *analyzeFlags) run(cmd *cobra.Command, out *terminal.Writer, what string
 	klog.SetSlogLogger(o.Log) // for client-go
 	seen := &observed{
 		Source: o.Source, templates: !o.Pods, together: differences.Together{Root: f.cluster.Namespace},
-		whole: whole{root: f.cluster.Namespace, domain: o.Mesh.Domain},
+		whole: whole{root: f.cluster.Namespace, domain: o.Mesh.Domain}, mesh: o.Mesh,
 	}
 	o.Source = seen
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
@@ -187,6 +189,17 @@ type observed struct {
 	// among their labels.
 	templates bool
 	whole     whole
+	// mesh is the configuration of a mesh whose objects say nothing, offline is that of all objects
+	// that have passed, and workloads are those that have proxies in it.
+	mesh      model.MeshConfig
+	offline   offline.Mesh
+	workloads []templated
+}
+
+// templated is an object with a template of Pods.
+type templated struct {
+	source.Key
+	template *corev1.PodTemplateSpec
 }
 
 // Run implements source.Source.
@@ -210,8 +223,10 @@ func (o *observed) look(c source.Change) {
 	}
 	o.together.Add(c.Object)
 	o.whole.look(c)
+	o.offline.Add(c)
 	if template := templateOf(c.Object); template != nil {
 		o.together.AddWorkload(c.Key, "spec.template", template)
+		o.workloads = append(o.workloads, templated{c.Key, template})
 	}
 	if namespace, is := c.Object.(*corev1.Namespace); is {
 		for _, finding := range precheck.Labels(namespace.Labels) {
@@ -229,10 +244,24 @@ func (o *observed) differences() []source.Problem {
 	found := slices.Concat(o.found, o.whole.found(), o.together.Found())
 	if o.templates {
 		found = append(found, o.whole.unserved()...)
+		found = append(found, o.idlePatches()...)
 	} else {
 		found = append(found, o.whole.exports.missing()...)
 	}
 	return found
+}
+
+// idlePatches are patches that match nothing of the proxies that the workloads of a directory would
+// have. Of a cluster the control plane knows.
+func (o *observed) idlePatches() []source.Problem {
+	if !o.offline.HasFilters() {
+		return nil
+	}
+	for _, w := range o.workloads {
+		o.offline.AddWorkload(w.Key, w.template, o.whole.isGateway(w.template.Labels))
+	}
+	converter := convert.New(convert.Options{Defaults: o.mesh, Selected: true, Workers: true})
+	return o.offline.Compile(converter, o.mesh).Idle()
 }
 
 func (f *analyzeFlags) print(cmd *cobra.Command, out *terminal.Writer, problems []source.Problem) error {

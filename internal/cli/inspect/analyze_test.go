@@ -84,6 +84,15 @@ spec:
   hosts: ["*.example.com"]
   http: [{route: [{destination: {host: a}}]}]
 `
+	stalePatch = `
+apiVersion: networking.istio.io/v1alpha3
+kind: EnvoyFilter
+metadata: {name: stale, namespace: default}
+spec:
+  configPatches:
+  - {applyTo: CLUSTER, match: {cluster: {service: b.default.svc.cluster.local}},
+     patch: {operation: MERGE, value: {connect_timeout: 3s}}}
+`
 	defaultMesh = `
 apiVersion: v1
 kind: ConfigMap
@@ -147,6 +156,20 @@ func TestAnalyze(t *testing.T) {
 			"unserved", []string{aGateway, aDeployment}, exitWarnings,
 			`Gateway default/gw: spec.selector = "app=other": selects none of the workloads`,
 		},
+		{
+			"a patch that matches nothing", []string{aService, aDeployment, stalePatch}, exitWarnings,
+			`a.yaml:16: EnvoyFilter default/stale: spec.configPatches[0].match.cluster.service = ` +
+				`"b.default.svc.cluster.local": matches nothing that the proxies of the workloads it is for (1) get; ` +
+				"want what they have, as a.default.svc.cluster.local",
+		},
+		{
+			"a patch of a gateway", []string{
+				strings.Replace(aGateway, "app: other", "app: gw", 1), aDeployment, strings.Replace(stalePatch,
+					"CLUSTER, match: {cluster: {service: b.default.svc.cluster.local}}",
+					"LISTENER, match: {context: GATEWAY, listener: {portNumber: 81}}", 1),
+			}, exitWarnings, "it is for (1) get; want what they have, as 80",
+		},
+		{"a patch for no workload", []string{aService, stalePatch}, 0, ""},
 		{"workers", []string{aService, threeWorkers}, 0, ""},
 		{"no workloads", []string{aGateway}, 0, ""},
 		{"unreadable", []string{"\nkind: Service\n  x: ["}, exitErrors, "a.yaml:"},

@@ -145,6 +145,11 @@ func (w *whole) look(c source.Change) {
 	}
 }
 
+// isGateway reports whether a Gateway is for Pods with some labels.
+func (w *whole) isGateway(pod map[string]string) bool {
+	return slices.ContainsFunc(w.gateways, func(g gateway) bool { return g.selector.Matches(labels.Set(pod)) })
+}
+
 // addPod notes a workload, of Pods that are alike the first.
 func (w *whole) addPod(pod labelled) {
 	if w.seen == nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/istionames"
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/api/model"
+	"github.com/lateen-mesh/lateen/internal/compile/offline"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/manifest"
 )
@@ -71,6 +72,7 @@ type Checker struct {
 	converter *convert.Converter
 	mesh      model.MeshConfig
 	together  differences.Together // all objects that were judged
+	offline   offline.Mesh         // of all that was judged
 }
 
 // New returns the checker of a mesh with a root namespace. config is the ConfigMap with the mesh
@@ -123,7 +125,9 @@ func (c *Checker) Check(o *unstructured.Unstructured) Verdict {
 	reading := manifest.ReadFile("object.json", raw)
 	problems := reading.Problems
 	for _, d := range reading.Documents {
-		problems = append(problems, c.converter.Convert(d.Change(time.Time{}), c.mesh).Problems...)
+		change := d.Change(time.Time{})
+		problems = append(problems, c.converter.Convert(change, c.mesh).Problems...)
+		c.offline.Add(change)
 		v.Differences = append(v.Differences, findings(differences.Of(d.Object, d.Key))...)
 		c.together.Add(d.Object)
 	}
@@ -136,8 +140,9 @@ func (c *Checker) Check(o *unstructured.Unstructured) Verdict {
 	return v
 }
 
-// Compare adds to the verdicts of objects what they differ in together. It looks at all objects
-// and workloads that Check and Workload were given.
+// Compare adds to the verdicts of objects what they differ in together, and which patches of
+// EnvoyFilters match nothing. It looks at all objects and workloads that Check and Workload were
+// given.
 func (c *Checker) Compare(verdicts []Verdict) {
 	of := map[source.Key][]*Verdict{}
 	for i := range verdicts {
@@ -148,6 +153,11 @@ func (c *Checker) Compare(verdicts []Verdict) {
 	for _, p := range c.together.Found() {
 		for _, v := range of[p.Object] {
 			v.Differences = append(v.Differences, findingOf(p))
+		}
+	}
+	for k, warnings := range c.patches() {
+		for _, v := range of[k] {
+			v.Warnings = append(v.Warnings, warnings...)
 		}
 	}
 }

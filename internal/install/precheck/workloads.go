@@ -59,6 +59,7 @@ func (c *Checker) Workload(
 		if err == nil && !result.Inject {
 			return v, false
 		}
+		c.addPod(result.JSON, o.GetNamespace(), o.GetName())
 		if result.Warning != "" {
 			v.Differences = append(v.Differences, Finding{Why: result.Warning})
 		}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/lateen-mesh/lateen/internal/api/istionames"
 	"github.com/lateen-mesh/lateen/internal/perf/airline"
 	"github.com/lateen-mesh/lateen/internal/perf/dataplane"
 	"github.com/lateen-mesh/lateen/internal/perf/handwritten"
@@ -135,7 +136,7 @@ func inMesh(metrics bool) func(context.Context, *run, string) (map[string]string
 // meshedAirline starts the services with sidecars, behind a gateway.
 func (r *run) meshedAirline(ctx context.Context, state string, metrics bool) (*dataplane.Application, error) {
 	o := dataplane.Options{
-		Envoy: r.Envoy, Self: r.Self, StateDir: state, IstioVersion: istioVersion, Version: r.Version,
+		Envoy: r.Envoy, Self: r.Self, StateDir: state, IstioVersion: istionames.Version, Version: r.Version,
 		MutualTLS: true, Workers: 1, Telemetry: metrics, Log: slog.New(slog.DiscardHandler),
 	}
 	manifests, err := airlineManifests(o, r.Self)

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/api/istionames"
 	"github.com/lateen-mesh/lateen/internal/perf/dataplane"
 )
 
@@ -95,7 +96,7 @@ func (r *run) measureLogs(ctx context.Context) error {
 // logOptions say how proxies are measured with and without access logs.
 func (r *run) logOptions(dir string) dataplane.Options {
 	o := dataplane.Options{
-		Envoy: r.Envoy, Self: r.Self, StateDir: dir, IstioVersion: istioVersion, Version: r.Version,
+		Envoy: r.Envoy, Self: r.Self, StateDir: dir, IstioVersion: istionames.Version, Version: r.Version,
 		Paths: []string{dataplane.Sidecar}, Rounds: logRounds,
 		Duration: max(time.Second/2, time.Duration(float64(logWindow)*r.Pause)),
 		Knobs:    []string{dataplane.KnobTextLogs, dataplane.KnobJSONLogs}, Log: slog.New(slog.DiscardHandler),

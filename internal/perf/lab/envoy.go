@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lateen-mesh/lateen/internal/api/istionames"
 	"github.com/lateen-mesh/lateen/internal/perf/load"
 	"github.com/lateen-mesh/lateen/internal/xds/proxystats"
 )
@@ -166,7 +167,7 @@ func bootstrap(xds string, admin uint16, pod load.Pod, metrics bool) ([]byte, er
 	metadata := map[string]any{
 		"NAME": pod.Name, "NAMESPACE": pod.Namespace, "LABELS": labels, "SERVICE_ACCOUNT": pod.ServiceAccount,
 		"CLUSTER_ID": "Kubernetes", "WORKLOAD_NAME": app, "INSTANCE_IPS": pod.Address, "NODE_NAME": pod.Node,
-		"ISTIO_VERSION": istioVersion, "INTERCEPTION_MODE": "REDIRECT",
+		"ISTIO_VERSION": istionames.Version, "INTERCEPTION_MODE": "REDIRECT",
 	}
 	if metrics {
 		metadata[proxystats.MetadataKey] = proxystats.MetadataValue

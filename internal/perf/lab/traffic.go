@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lateen-mesh/lateen/internal/api/istionames"
 	"github.com/lateen-mesh/lateen/internal/perf/dataplane"
 )
 
@@ -96,7 +97,7 @@ func runDataPlane(ctx context.Context, r *run) error {
 // dataPlane returns the options of a mesh with the path through both sidecars.
 func (r *run) dataPlane(name, state string) dataplane.Options {
 	return dataplane.Options{
-		Envoy: r.Envoy, Self: r.Self, StateDir: filepath.Join(r.StateDir, state), IstioVersion: istioVersion,
+		Envoy: r.Envoy, Self: r.Self, StateDir: filepath.Join(r.StateDir, state), IstioVersion: istionames.Version,
 		Version: r.Version, Paths: []string{dataplane.Sidecar}, Rounds: 1, Telemetry: true,
 		Duration: max(time.Second/2, time.Duration(float64(trafficWindow)*r.Pause)),
 		Log:      slog.New(slog.DiscardHandler),
@@ -136,6 +137,3 @@ func (r *run) runScenarios(ctx context.Context) error {
 	}
 	return nil
 }
-
-// istioVersion is the ISTIO_VERSION of proxies.
-const istioVersion = "1.31.0"
