@@ -223,7 +223,9 @@ func (o *observed) look(c source.Change) {
 	}
 	o.together.Add(c.Object)
 	o.whole.look(c)
-	o.offline.Add(c)
+	if o.templates { // of a cluster the control plane knows what patches match
+		o.offline.Add(c)
+	}
 	if template := templateOf(c.Object); template != nil {
 		o.together.AddWorkload(c.Key, "spec.template", template)
 		o.workloads = append(o.workloads, templated{c.Key, template})

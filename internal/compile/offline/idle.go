@@ -23,7 +23,7 @@ func (c *Compiled) Idle() []source.Problem {
 			Message: fmt.Sprintf("matches nothing that the proxies of the workloads it is for (%d) get", m.Selected),
 			Want:    "what they have: lateen proxy-config shows it",
 		}
-		if named := c.Named(c.Patch(m)); named.Field != "" {
+		if named := c.Named(m); named.Field != "" {
 			p.Path += "." + named.Field
 			p.Value = named.Value
 			if len(named.Nearest) > 0 {

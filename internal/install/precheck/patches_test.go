@@ -30,6 +30,39 @@ spec:
   - {applyTo: CLUSTER, match: {cluster: {service: web.shop.svc.cluster.local}},
      patch: {operation: MERGE, value: {connect_timeout: 3s}}}
 ---
+apiVersion: v1
+kind: Service
+metadata: {name: lines, namespace: shop}
+spec: {clusterIP: None, selector: {app: lines}, ports: [{name: tcp, port: 3306}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: edge, namespace: shop}
+spec:
+  template:
+    metadata: {labels: {app: edge}, annotations: {inject.istio.io/templates: gateway}}
+    spec: {containers: [{name: istio-proxy, image: auto}]}
+---
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: edge, namespace: shop}
+spec:
+  selector: {app: edge}
+  servers:
+  - {port: {number: 443, name: https, protocol: HTTPS}, hosts: [a.test], tls: {mode: SIMPLE, credentialName: a}}
+---
+apiVersion: networking.istio.io/v1alpha3
+kind: EnvoyFilter
+metadata: {name: as-well, namespace: shop}
+spec:
+  configPatches:
+  - {applyTo: NETWORK_FILTER, match: {context: GATEWAY, listener: {portNumber: 443}},
+     patch: {operation: MERGE, value: {name: envoy.filters.network.http_connection_manager, typed_config: {
+       "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager,
+       server_name: a}}}}
+  - {applyTo: LISTENER, match: {context: SIDECAR_OUTBOUND, listener: {portNumber: 3306}},
+     patch: {operation: MERGE, value: {per_connection_buffer_limit_bytes: 1000}}}
+---
 apiVersion: networking.istio.io/v1alpha3
 kind: EnvoyFilter
 metadata: {name: stale, namespace: shop}
@@ -86,13 +119,13 @@ func TestPatchesThatMatchNothingAreWarnedOf(t *testing.T) {
 	const nothing = "matches nothing that the proxies of the workloads it is for (1) get; want what they have, as "
 	require.Equal(t, []string{
 		"EnvoyFilter shop/stale: spec.configPatches[0].match.cluster.name = outbound|80||web.old.svc.cluster.local: " +
-			nothing + "outbound|80||web.shop.svc.cluster.local",
+			nothing + "outbound|80||web.shop.svc.cluster.local, outbound|3306||lines.shop.svc.cluster.local",
 		"EnvoyFilter shop/stale: spec.configPatches[1].match.listener.filterChain.filter.subFilter.name = " +
 			"envoy.filters.http.grpc_stats: " + nothing +
 			"envoy.filters.http.cors, envoy.filters.http.fault, envoy.filters.http.router",
 		"EnvoyFilter shop/stale: spec.configPatches[2].match.routeConfiguration.vhost.name = " +
 			"web.shop.svc.cluster.local:8080: " + nothing + "web.shop.svc.cluster.local:80",
-		"EnvoyFilter shop/stale: spec.configPatches[3].match.listener.portNumber = 9999: " + nothing +
-			"15001, 15006, 80",
+		"EnvoyFilter shop/stale: spec.configPatches[3].match.listener.portNumber = 9999: matches nothing that the proxies of " +
+			"the workloads it is for (1) get; want what they have: lateen proxy-config shows it",
 	}, got)
 }
