@@ -45,7 +45,7 @@ func of[T any](d naiveSnapshot, fits func(*T) bool) []*T {
 		}
 	}
 	slices.SortStableFunc(found, func(a, b *T) int {
-		return meshlife.MetaOf(any(a).(model.Object)).Compare(meshlife.MetaOf(any(b).(model.Object)))
+		return model.MetaOf(any(a).(model.Object)).Compare(model.MetaOf(any(b).(model.Object)))
 	})
 	return found
 }
@@ -63,7 +63,7 @@ func (d naiveSnapshot) mesh() model.MeshConfig {
 func names[T any](list []*T) []string {
 	out := []string{}
 	for _, o := range list {
-		name := meshlife.MetaOf(any(o).(model.Object)).Key().String()
+		name := model.MetaOf(any(o).(model.Object)).Key().String()
 		if svc, ok := any(o).(*model.Service); ok {
 			name += " " + string(svc.Host)
 		}

@@ -88,7 +88,7 @@ func notInForce(present []meshlife.Update) []string {
 	selectors, metas := map[*model.Meta][]model.Labels{}, []*model.Meta{}
 	for _, u := range present {
 		for _, o := range u.Objects {
-			m := meshlife.MetaOf(o)
+			m := model.MetaOf(o)
 			switch o := o.(type) {
 			case *model.Sidecar:
 				selectors[m], metas = []model.Labels{o.Selector}, append(metas, m)

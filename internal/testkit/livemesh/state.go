@@ -174,6 +174,9 @@ func (m *Mesh) Monitoring(path string) string {
 	return m.page(m.monitoring + path)
 }
 
+// MonitoringURL is the address of a path of the control plane's monitoring port.
+func (m *Mesh) MonitoringURL(path string) string { return m.monitoring + path }
+
 // Admin is the body of a page of the admin port of the Envoy of a workload's first pod.
 func (m *Mesh) Admin(workload, path string) string {
 	m.t.Helper()

@@ -288,61 +288,6 @@ func (h *History) claimants() map[string][]source.Key {
 	return out
 }
 
-// MetaOf is the metadata of an object; of a MeshConfig, which has none, that of its ConfigMap.
-func MetaOf(o model.Object) *model.Meta {
-	switch o := o.(type) {
-	case *model.Service:
-		return &o.Meta
-	case *model.VirtualService:
-		return &o.Meta
-	case *model.RootRoutes:
-		return &o.Meta
-	case *model.DelegateRoutes:
-		return &o.Meta
-	case *model.DelegationStatus:
-		return &o.Meta
-	case *model.DestinationRule:
-		return &o.Meta
-	case *model.Sidecar:
-		return &o.Meta
-	case *model.Gateway:
-		return &o.Meta
-	case *model.AuthorizationPolicy:
-		return &o.Meta
-	case *model.PeerAuthentication:
-		return &o.Meta
-	case *model.RequestAuthentication:
-		return &o.Meta
-	case *model.Telemetry:
-		return &o.Meta
-	case *model.ProxyConfig:
-		return &o.Meta
-	case *model.EnvoyFilter:
-		return &o.Meta
-	case *model.KeySet:
-		return &o.Meta
-	case *model.Workload:
-		return &o.Meta
-	case *model.EndpointSlice:
-		return &o.Meta
-	case *model.Credential:
-		return &o.Meta
-	case *model.Namespace:
-		return &o.Meta
-	case *model.Node:
-		return &o.Meta
-	case *model.WorkloadEntry:
-		return &o.Meta
-	case *model.KubernetesGateway:
-		return &o.Meta
-	case *model.AttachedRoute:
-		return &o.Meta
-	case *model.ReferenceGrant:
-		return &o.Meta
-	}
-	return &model.Meta{Kind: meshKey.Kind, Namespace: meshKey.Namespace, Name: meshKey.Name}
-}
-
 // Any is an update out of any history: one object with lists and policies of its own, or, once in
 // four times, none.
 func Any(t *rapid.T) Update {
