@@ -53,6 +53,7 @@ type analyzeFlags struct {
 	cluster remote.Remote
 	output  string
 	timeout time.Duration
+	envoy   string // the path of an Envoy that judges patches; empty for none
 }
 
 // Analyze returns the command analyze.
@@ -79,6 +80,8 @@ objects could not be read or there are none, and 2 if the command line is wrong.
 	}
 	f.cluster.BindCluster(cmd)
 	command.BindOutput(cmd, &f.output)
+	cmd.Flags().StringVar(&f.envoy, "envoy", "",
+		"path of an Envoy, which is asked whether it takes what EnvoyFilters of a directory change (--mode validate)")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long reading may take")
 	command.AtLeast(cmd.Flags(), "timeout", &f.timeout, time.Millisecond)
 	return cmd
@@ -108,6 +111,11 @@ func (f *analyzeFlags) run(cmd *cobra.Command, out *terminal.Writer, what string
 	}
 	seen.whole.lookAtUnread(problems)
 	problems = append(problems, seen.differences()...)
+	ofPatches, err := f.patches(ctx, seen)
+	if err != nil {
+		return err
+	}
+	problems = append(problems, ofPatches...)
 	if seen.objects == 0 && len(problems) == 0 {
 		return fmt.Errorf("%s: there is no object that a control plane reads; want manifests, in files that end with "+
 			".yaml, .yml or .json", what)
@@ -246,24 +254,35 @@ func (o *observed) differences() []source.Problem {
 	found := slices.Concat(o.found, o.whole.found(), o.together.Found())
 	if o.templates {
 		found = append(found, o.whole.unserved()...)
-		found = append(found, o.idlePatches()...)
 	} else {
 		found = append(found, o.whole.exports.missing()...)
 	}
 	return found
 }
 
-// idlePatches are patches that match nothing of the proxies that the workloads of a directory would
-// have. Of a cluster the control plane knows.
-func (o *observed) idlePatches() []source.Problem {
-	if !o.offline.HasFilters() {
-		return nil
+// patches says what is wrong with EnvoyFilters by what the workloads of a directory would have. Of a
+// cluster the control plane knows.
+func (f *analyzeFlags) patches(ctx context.Context, o *observed) ([]source.Problem, error) {
+	if !o.templates || !o.offline.HasFilters() {
+		return nil, nil
 	}
 	for _, w := range o.workloads {
 		o.offline.AddWorkload(w.Key, w.template, o.whole.isGateway(w.template.Labels))
 	}
 	converter := convert.New(convert.Options{Defaults: o.mesh, Selected: true, Workers: true})
-	return o.offline.Compile(converter, o.mesh).Idle()
+	compiled := o.offline.Compile(converter, o.mesh)
+	found := compiled.Idle()
+	if f.envoy == "" {
+		return found, nil
+	}
+	dir, err := os.MkdirTemp("", "lateen-analyze-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	judge := envoyJudge{ctx: ctx, binary: f.envoy, dir: dir}
+	refused, err := judge.refused(compiled.Patched())
+	return append(found, refused...), err
 }
 
 func (f *analyzeFlags) print(cmd *cobra.Command, out *terminal.Writer, problems []source.Problem) error {

@@ -21,11 +21,14 @@ import (
 type Compiled struct {
 	// Patches is what the patches of EnvoyFilters match, of those that are for some proxy.
 	Patches []compile.PatchMatches
-	filters map[source.Key]*model.EnvoyFilter
-	origins map[source.Key]string // of the filters
-	has     map[holding]bool
-	root    string               // the root namespace
-	known   map[audience]*naming // made when asked for
+	// compiler and writer have the mesh as it is compiled.
+	compiler *compile.Compiler
+	writer   *state.Writer
+	filters  map[source.Key]*model.EnvoyFilter
+	origins  map[source.Key]string // of the filters
+	has      map[holding]bool
+	root     string               // the root namespace
+	known    map[audience]*naming // made when asked for
 }
 
 // holding is what the proxies of a kind have in a namespace.
@@ -57,7 +60,7 @@ func (m *Mesh) Compile(converter *convert.Converter, config model.MeshConfig) *C
 	updates := m.convert(converter, config)
 	snap, delta := advance(updates)
 	snap, _ = advance(m.lacking(snap, delta))
-	c.root = snap.Mesh.RootNamespace
+	c.root, c.compiler, c.writer = snap.Mesh.RootNamespace, compiler, writer
 	for _, pod := range m.proxies {
 		workload := snap.Workload(pod.Namespace, pod.Name)
 		f := factsOf(pod, workload != nil && workload.Gateway)
