@@ -52,7 +52,8 @@ func (c *class) startFrom(builder unitBuilder, base *class, snap *state.Snapshot
 	c.varied, c.labelUses = maps.Clone(base.varied), maps.Clone(base.labelUses)
 	c.variedClusters = base.variedClusters
 	c.patches, c.matches = base.patches, base.matches
-	c.problems, c.borrows = map[unit][]*source.Tallied{}, c.borrows&borrowedCounts
+	c.problems = map[unit][]*source.Tallied{}
+	c.ownMaps()
 	for u, list := range base.problems {
 		for _, x := range list {
 			builder.problems.Retain(x)

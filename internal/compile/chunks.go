@@ -86,7 +86,7 @@ func (c *class) startBuild(builder unitBuilder, s *scope.Scope) {
 	c.clearAllProblems(builder)
 	c.scope, c.state = *s, c.state.Emptied(builder.store, s.Generation())
 	c.tables, c.owners, c.problems = map[string]table{}, map[uint16]*model.Service{}, map[unit][]*source.Tallied{}
-	c.borrows &= borrowedCounts // the tally has them until it is told
+	c.ownMaps()
 	c.patches, c.matches = builder.patches.of(s), resource.Empty()
 	c.pending = &pendingBuild{}
 	c.pending.units, c.pending.ports = builder.units(s)

@@ -63,6 +63,10 @@ func own[K comparable, V any](c *class, which borrowed, of *map[K]V) {
 	}
 }
 
+// ownMaps says that the class has made its maps anew. Only the counts are still those of before:
+// the patchTally changes them when it compares what patches match now with what they matched.
+func (c *class) ownMaps() { c.borrows &= borrowedCounts }
+
 // table is a route table: its head and the number of its virtual hosts. The head is nil until a
 // unit says that the table exists.
 type table struct {

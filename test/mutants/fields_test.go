@@ -105,7 +105,6 @@ var harmless = map[string]string{
 	"equality PatchValue Type":      "the target tells",
 	"equality PatchValue Name":      "in the body",
 	"equality PatchValue Config":    "in the body",
-	"list patch.Patch Owner":        "only told: whose the patch is",
 	"list patch.Patch Apart":        "the value tells: it has no configuration then",
 
 	"outlook scope.ViewKey SharingKey.listeners": "the Sidecar in force follows from the rest of the key",

@@ -27,14 +27,10 @@ func Filters(namespace int) []source.Change {
 // EnvoyFilter is the one of a namespace with a number. It has requests to its workload pass a
 // script, which is another for each variant.
 func EnvoyFilter(namespace, i, variant int) *networkingv1alpha3.EnvoyFilter {
-	workload := fmt.Sprint("workload-", i)
-	if i == 0 {
-		workload = Name(Number(namespace, Plain))
-	}
 	f := &networkingv1alpha3.EnvoyFilter{
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace(namespace), Name: fmt.Sprintf("filter-%04d", i)},
 	}
-	f.Spec.WorkloadSelector = &networking.WorkloadSelector{Labels: map[string]string{"app": workload}}
+	f.Spec.WorkloadSelector = &networking.WorkloadSelector{Labels: map[string]string{"app": workloadOf(namespace, i)}}
 	f.Spec.ConfigPatches = []*networking.EnvoyFilter_EnvoyConfigObjectPatch{{
 		ApplyTo: networking.EnvoyFilter_HTTP_FILTER,
 		Match: &networking.EnvoyFilter_EnvoyConfigObjectMatch{

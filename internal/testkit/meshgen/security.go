@@ -31,16 +31,21 @@ func Security(namespace int) []source.Change {
 	return all
 }
 
+// workloadOf is the workload that one of many objects of a namespace selects: of the first it is
+// that of the namespace's proxy (Proxies), of the others one that has none.
+func workloadOf(namespace, i int) string {
+	if i == 0 {
+		return Name(Number(namespace, Plain))
+	}
+	return fmt.Sprint("workload-", i)
+}
+
 // AuthorizationPolicy is the policy of a namespace with a number.
 func AuthorizationPolicy(namespace, i int) *securityv1.AuthorizationPolicy {
-	workload := fmt.Sprint("workload-", i)
-	if i == 0 {
-		workload = Name(Number(namespace, Plain))
-	}
 	p := &securityv1.AuthorizationPolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace(namespace), Name: fmt.Sprintf("policy-%04d", i)},
 	}
-	p.Spec.Selector = &typev1beta1.WorkloadSelector{MatchLabels: map[string]string{"app": workload}}
+	p.Spec.Selector = &typev1beta1.WorkloadSelector{MatchLabels: map[string]string{"app": workloadOf(namespace, i)}}
 	p.Spec.Action = security.AuthorizationPolicy_DENY
 	p.Spec.Rules = []*security.Rule{{
 		From: []*security.Rule_From{{Source: &security.Source{

@@ -175,11 +175,11 @@ func (m *mesh) content() int { return rapid.IntRange(1, m.catalog.contents).Draw
 // note is a resource's name and content in the notation of envoymodel, with what is wrong with it.
 func (m *mesh) note(name string) string {
 	flag := ""
-	rarely := 7
+	goodFor := 7 // each bad one
 	if name[0] == 'f' {
-		rarely = 2 // few listeners name one, and all those suffer
+		goodFor = 2 // few listeners name a filter, so that a rare bad one would hardly ever matter
 	}
-	if m.hostile && rapid.IntRange(0, rarely).Draw(m.t, "bad") == 0 {
+	if m.hostile && rapid.IntRange(0, goodFor).Draw(m.t, "bad") == 0 {
 		flag = rapid.SampledFrom([]string{"X", "P", "U"}).Draw(m.t, "how")
 	} else if name[0] == 'l' && rapid.IntRange(0, 3).Draw(m.t, "outside") == 0 {
 		flag = "!"

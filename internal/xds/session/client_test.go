@@ -183,8 +183,10 @@ func (c *client) findLies(r *discoveryv3.DeltaDiscoveryRequest) {
 	}
 	c.said[r.GetTypeUrl()] = true
 	has := c.envoy.Bodies(kind)
-	for name := range r.GetInitialResourceVersions() {
-		c.unmended[name] = c.unmended[name] || t == resource.Filter
+	if t == resource.Filter {
+		for name := range r.GetInitialResourceVersions() {
+			c.unmended[name] = true
+		}
 	}
 	for name, told := range c.refused[t] {
 		if c.versions[t][flat(t, has[name])] != r.GetInitialResourceVersions()[name] && !told {
@@ -217,9 +219,12 @@ func (c *client) read() {
 			delete(c.unknowable[r.Type], name)
 		}
 	}
-	for _, u := range r.Upserts {
-		if r.Type == resource.Filter && c.envoy.Bodies(envoymodel.Filters)[u.Name()] == string(u.Body()) {
-			delete(c.unmended, u.Name())
+	if r.Type == resource.Filter {
+		has := c.envoy.Bodies(envoymodel.Filters)
+		for _, u := range r.Upserts {
+			if has[u.Name()] == string(u.Body()) {
+				delete(c.unmended, u.Name())
+			}
 		}
 	}
 	c.says(said)

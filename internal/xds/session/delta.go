@@ -52,14 +52,13 @@ func (s *Session) open(ts *typeState, req Request) {
 		s.openVirtualHosts(ts)
 	case resource.Filter:
 		s.doubtsListeners = true
-	default:
-	}
-	if ts.typ == resource.Endpoint {
+	case resource.Endpoint:
 		s.trustsEndpoints = req.reports()
 		if s.isReconnect && s.openedAt.IsZero() {
 			s.resendEndpoints() // a cluster warms, and waits for endpoints that the client reports
 		}
 		s.answerWarming(ts)
+	default:
 	}
 }
 

@@ -142,9 +142,10 @@ func (e *emission) writeAll(ts *typeState, b *batch) emitted {
 }
 
 // split sends the resources in one response, or in as many as Options.MaxBytes demands (P24).
-// Removals go with the last. Each filter goes alone (P27): if Envoy refused a response with
-// several, it would accept the culprit, unused, when that comes again by itself. So do removals of
-// filters, which mend what was refused.
+// Removals go with the last. Filters go one by one (P27): Envoy does not say which of several is
+// wrong, and accepts a wrong one without using it when that is sent again. Removals of filters go
+// before them: a removal ends what a refused filter does to listeners (1.16), and must not be
+// refused with another one.
 func (e *emission) split(ts *typeState, record sentResponse, upserts []*resource.Resource, change *resource.Change) {
 	limit := int(e.session.opt.MaxBytes)
 	if ts.typ == resource.VirtualHost {

@@ -72,8 +72,9 @@ func (s *Session) handleAnswer(ts *typeState, req Request, now time.Time) {
 	s.opt.Scratch.reuse(r)
 }
 
-// retryListeners sends again what the client refused of listeners, if it has mended its filters: it
-// may have refused them for a filter. It does so once for each time that filters are refused.
+// retryListeners has the listeners sent again that the client refused, once no refused filter is
+// its newest any more: it may have refused them for that filter (1.16). It does so once after each
+// refusal of filters, so that a listener which is wrong itself is not sent for ever.
 func (s *Session) retryListeners(filters *typeState) {
 	if due, _ := filters.pending(); due || len(filters.unanswered) > 0 {
 		return // what mends is yet to come
@@ -81,15 +82,11 @@ func (s *Session) retryListeners(filters *typeState) {
 	s.doubtsListeners = false
 	ts := &s.types[resource.Listener]
 	for _, name := range slices.Sorted(maps.Keys(ts.nacks.quarantined)) {
-		delete(ts.nacks.quarantined, name)
-		if !ts.wants(name) {
-			continue
+		if ts.wants(name) {
+			ts.tryAgain(name, uncertain)
+		} else {
+			delete(ts.nacks.quarantined, name)
 		}
-		h, ok := ts.held.exceptions[name]
-		if !ok {
-			h = holding{alternative: anyVersion}
-		}
-		ts.setHolding(name, h, uncertain)
 	}
 	ts.trimQuarantine()
 	s.wake(resource.Listener)

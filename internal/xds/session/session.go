@@ -78,8 +78,9 @@ type Session struct {
 	// trustsEndpoints is set while the session relies on the endpoints that the client reported to
 	// have, see emission.probe.
 	trustsEndpoints bool
-	// doubtsListeners is set while the client may refuse listeners for a filter that it refused, on
-	// this stream or one before: until it has accepted what mends that.
+	// doubtsListeners is set while the client may refuse listeners because of a filter that it
+	// refused, on this stream or an earlier one. It ends when the client has accepted an older form
+	// of that filter, a newer one, or its removal.
 	doubtsListeners bool
 
 	nonces uint32 // no stream has more than 2^32 responses

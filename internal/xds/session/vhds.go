@@ -243,6 +243,16 @@ func (ts *typeState) trimQuarantine() {
 	}
 }
 
+// tryAgain has a name sent again that the client refused. Call trimQuarantine after the last.
+func (ts *typeState) tryAgain(name string, d certainty) {
+	h, ok := ts.held.exceptions[name]
+	if !ok {
+		h = holding{alternative: anyVersion}
+	}
+	delete(ts.nacks.quarantined, name)
+	ts.setHolding(name, h, d)
+}
+
 // retryQuarantined tries again what was refused of tables of which the client has accepted a part
 // since. It may have been refused for a domain that something else had, which the session did not
 // know. This ends, because each retry follows an acceptance.
@@ -260,12 +270,7 @@ func (ts *typeState) retryQuarantined(r *sentResponse) {
 		if table, _ := resource.TableOf(name); !tables[table] || !ts.wants(name) {
 			continue
 		}
-		h, ok := ts.held.exceptions[name]
-		if !ok {
-			h = holding{alternative: anyVersion}
-		}
-		delete(ts.nacks.quarantined, name)
-		ts.setHolding(name, h, retrying)
+		ts.tryAgain(name, retrying)
 		ts.ownNacks().retries = append(ts.nacks.retries, []string{name})
 	}
 	ts.trimQuarantine()

@@ -195,15 +195,11 @@ func requestCases() []filtered {
 			"    value:"+strings.ReplaceAll(limit, "\n", "\n    ")),
 			hasStatus(http.StatusTooManyRequests, "http://web/")},
 		{"a fault", filterObject("f", "client", patches(before("SIDECAR_OUTBOUND",
-			"{name: envoy.filters.http.fault, typed_config: "+message(
-				"envoy.extensions.filters.http.fault.v3.HTTPFault",
-				"abort: {http_status: 418, percentage: {numerator: 100}}")+"}"))),
+			filterOf("fault", "HTTPFault", "abort: {http_status: 418, percentage: {numerator: 100}}")))),
 			hasStatus(http.StatusTeapot, "http://web/")},
 		{"a compressor", filterObject("f", "web", patches(before("SIDECAR_INBOUND",
-			"{name: envoy.filters.http.compressor, typed_config: "+message(
-				"envoy.extensions.filters.http.compressor.v3.Compressor",
-				"compressor_library: {name: gzip, typed_config: "+
-					message("envoy.extensions.compression.gzip.compressor.v3.Gzip", "")+"}")+"}"))),
+			filterOf("compressor", "Compressor", "compressor_library: {name: gzip, typed_config: "+
+				message("envoy.extensions.compression.gzip.compressor.v3.Gzip", "")+"}")))),
 			func(m *filterRig) bool {
 				a := m.client.Get("http://web/", livemesh.Header("Accept-Encoding", "gzip"))
 				return a.Header.Get("Content-Encoding") == "gzip"
@@ -267,8 +263,7 @@ func routeCases() []filtered {
 			"cluster: {service: web.default.svc.cluster.local, portNumber: 80}}", "REMOVE", ""))),
 			hasStatus(http.StatusServiceUnavailable, "http://web/")},
 		{"a cluster more, and a route to it", filterObject("f", "client", patches(
-			patchOf("CLUSTER", "{context: SIDECAR_OUTBOUND}", "ADD",
-				"{name: nobody, type: STATIC, connect_timeout: 1s, load_assignment: {cluster_name: nobody}}"),
+			clusterOfNobody("SIDECAR_OUTBOUND"),
 			patchOf("HTTP_ROUTE", host+"}}}", "INSERT_FIRST", "{match: {prefix: /}, route: {cluster: nobody}}"))),
 			hasStatus(http.StatusServiceUnavailable, "http://web/")},
 		{"TLS to an application that has none", filterObject("f", "web", patches(patchOf("CLUSTER",
@@ -292,10 +287,8 @@ func connectionCases(t *testing.T) []filtered {
 		message("envoy.extensions.filters.http.router.v3.Router", "")+"}], route_config: {virtual_hosts: [{name: all, "+
 		`domains: ["*"], routes: [{match: {prefix: /}, direct_response: {status: 418}}]}]}`)
 	return []filtered{
-		{"the name of a server", filterObject("f", "client", patches(patchOf("NETWORK_FILTER",
-			"{context: SIDECAR_OUTBOUND, listener: {filterChain: {filter: {name: "+hcmFilter+"}}}}", "MERGE",
-			"{name: "+hcmFilter+", typed_config: "+message(hcmType, "server_name: patched, "+
-				"server_header_transformation: OVERWRITE")+"}"))), answers("server", "patched")},
+		{"the name of a server", filterObject("f", "client", patches(inManager("SIDECAR_OUTBOUND",
+			"server_name: patched, server_header_transformation: OVERWRITE"))), answers("server", "patched")},
 		{"connections that a filter refuses", filterObject("f", "web", patches(patchOf("NETWORK_FILTER", inbound,
 			"INSERT_FIRST", "{name: envoy.filters.network.rbac, typed_config: "+message(
 				"envoy.extensions.filters.network.rbac.v3.RBAC", "stat_prefix: none, rules: {action: ALLOW}")+"}"))),

@@ -25,6 +25,12 @@ func inManager(context, fields string) string {
 		"MERGE", "{name: "+hcmFilter+", typed_config: "+message(hcmType, fields)+"}")
 }
 
+// clusterOfNobody adds the cluster nobody, which has no endpoints.
+func clusterOfNobody(context string) string {
+	return patchOf("CLUSTER", "{context: "+context+"}", "ADD",
+		"{name: nobody, type: STATIC, connect_timeout: 1s, load_assignment: {cluster_name: nobody}}")
+}
+
 // guardCases are of filters that refuse requests.
 func guardCases() []filtered {
 	sum := sha1.Sum([]byte("open sesame"))
@@ -39,8 +45,7 @@ func guardCases() []filtered {
 				"'}}}, rules: [{match: {prefix: /}, requires: {provider_name: p}}]")))),
 			hasStatus(http.StatusUnauthorized, "http://web/")},
 		{"an authorizer that nobody serves", filterObject("f", "web", patches(
-			patchOf("CLUSTER", "{context: SIDECAR_INBOUND}", "ADD",
-				"{name: nobody, type: STATIC, connect_timeout: 1s, load_assignment: {cluster_name: nobody}}"),
+			clusterOfNobody("SIDECAR_INBOUND"),
 			before("SIDECAR_INBOUND", filterOf("ext_authz", "ExtAuthz",
 				"http_service: {server_uri: {uri: 'http://nobody', cluster: nobody, timeout: 1s}}")))),
 			hasStatus(http.StatusForbidden, "http://web/")},
