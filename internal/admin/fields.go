@@ -14,8 +14,8 @@ import (
 // maxValue is the length in bytes of the longest value that a field is shown with.
 const maxValue = 120
 
-// ChangedFields returns the fields in which two versions of a resource differ, in the order of their
-// paths. Members of lists with a name are compared by that, and have it in their path.
+// ChangedFields returns the fields in which two versions of a resource differ, in the order of
+// their paths. Members of lists with a name are compared by that, and have it in their path.
 func ChangedFields(t resource.Type, before, after *resource.Resource) []page.FieldChange {
 	var from, to any
 	if json.Unmarshal([]byte(Render(t, before)), &from) != nil || json.Unmarshal([]byte(Render(t, after)), &to) != nil {

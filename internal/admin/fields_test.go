@@ -29,7 +29,9 @@ func TestChangedFieldsNameWhatDiffers(t *testing.T) {
 				{Path: "l[z]", After: `{"name":"z"}`},
 			},
 		},
-		"a member in between": {`{"l": [1, 2, 3]}`, `{"l": [1, 9, 2, 3]}`, []page.FieldChange{{Path: "l[1]", After: "9"}}},
+		"a member in between": {
+			`{"l": [1, 2, 3]}`, `{"l": [1, 9, 2, 3]}`, []page.FieldChange{{Path: "l[1]", After: "9"}},
+		},
 		"two of one name": {
 			`{"l": [{"name": "x"}, {"name": "x", "v": 1}]}`, `{"l": [{"name": "x"}, {"name": "x", "v": 2}]}`,
 			[]page.FieldChange{{Path: "l[1].v", Before: "1", After: "2"}},

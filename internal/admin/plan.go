@@ -18,7 +18,8 @@ func (h handler) plan(w http.ResponseWriter, r *http.Request) {
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, page.MaxPlanQuestion)).Decode(&q); err != nil {
 		var large *http.MaxBytesError
 		if errors.As(err, &large) {
-			http.Error(w, fmt.Sprintf("want at most %d bytes of manifests", large.Limit), http.StatusRequestEntityTooLarge)
+			want := fmt.Sprintf("want at most %d bytes of manifests", large.Limit)
+			http.Error(w, want, http.StatusRequestEntityTooLarge)
 			return
 		}
 		http.Error(w, "want a question in JSON: "+err.Error(), http.StatusBadRequest)

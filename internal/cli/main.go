@@ -32,8 +32,8 @@ func newRoot() *cobra.Command {
 	out, progress := terminal.New(os.Stdout, os.Getenv), terminal.New(os.Stderr, os.Getenv)
 	root.AddCommand(serve.Request(), up.Sample(), inspect.Inject())
 	for _, looks := range []func(*terminal.Writer) *cobra.Command{
-		inspect.Status, inspect.ProxyConfig, inspect.Version, inspect.Analyze, inspect.Plan, inspect.Advise, inspect.Describe,
-		inspect.Authz, inspect.Dashboard, inspect.EnvoyFilter,
+		inspect.Status, inspect.ProxyConfig, inspect.Version, inspect.Analyze, inspect.Plan, inspect.Advise,
+		inspect.Describe, inspect.Authz, inspect.Dashboard, inspect.EnvoyFilter,
 	} {
 		root.AddCommand(looks(out))
 	}

@@ -27,8 +27,8 @@ type Effect struct {
 	Changes          []Changed // by type and name
 }
 
-// Bytes is the size of what each of the proxies would be sent: new resources whole, and the names of
-// those that would go. Types that a proxy has not asked for count too.
+// Bytes is the size of what each of the proxies would be sent: new resources whole, and the names
+// of those that would go. Types that a proxy has not asked for count too.
 func (e *Effect) Bytes() (n int) {
 	for _, c := range e.Changes {
 		if c.After != nil {
@@ -42,7 +42,9 @@ func (e *Effect) Bytes() (n int) {
 
 // Drains reports whether a listener changes or goes, so that its connections are drained.
 func (e *Effect) Drains() bool {
-	return slices.ContainsFunc(e.Changes, func(c Changed) bool { return c.Type == resource.Listener && c.Before != nil })
+	return slices.ContainsFunc(e.Changes, func(c Changed) bool {
+		return c.Type == resource.Listener && c.Before != nil
+	})
 }
 
 // Changed is a resource that would be another one. Before is nil for a new one, After for one that

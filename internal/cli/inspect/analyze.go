@@ -260,8 +260,8 @@ func (o *observed) differences() []source.Problem {
 	return found
 }
 
-// patches says what is wrong with EnvoyFilters by what the workloads of a directory would have. Of a
-// cluster the control plane knows.
+// patches says what is wrong with EnvoyFilters by what the workloads of a directory would have. Of
+// a cluster the control plane knows.
 func (f *analyzeFlags) patches(ctx context.Context, o *observed) ([]source.Problem, error) {
 	if !o.templates || !o.offline.HasFilters() {
 		return nil, nil

@@ -23,8 +23,8 @@ import (
 )
 
 // Bootstrap returns a bootstrap in JSON that has resources as static ones, so that an Envoy judges
-// them (envoy --mode validate). Those without what it takes to be one are left out. Nobody answers at
-// the addresses in it.
+// them (envoy --mode validate). Those without what it takes to be one are left out. Nobody answers
+// at the addresses in it.
 func Bootstrap(all []Patched, with bool) ([]byte, error) {
 	b := bootstrap{names: map[string]bool{}}
 	for i := range all {
@@ -175,7 +175,9 @@ func (b *bootstrap) message() *bootstrapv3.Bootstrap {
 	// the agent's clusters stand in the bootstrap of each proxy
 	clusters := []*clusterv3.Cluster{nobodyAt(server), nobodyAt("sds-grpc")}
 	return &bootstrapv3.Bootstrap{
-		Node:             &corev3.Node{Id: "sidecar~192.0.2.1~judged.default~default.svc.cluster.local", Cluster: "judged"},
+		Node: &corev3.Node{
+			Id: "sidecar~192.0.2.1~judged.default~default.svc.cluster.local", Cluster: "judged",
+		},
 		DynamicResources: &bootstrapv3.Bootstrap_DynamicResources{AdsConfig: stream},
 		StaticResources: &bootstrapv3.Bootstrap_StaticResources{
 			Clusters: append(clusters, b.clusters...), Listeners: b.listeners,
@@ -190,7 +192,9 @@ func nobodyAt(name string) *clusterv3.Cluster {
 		LoadAssignment: &endpointv3.ClusterLoadAssignment{
 			ClusterName: name,
 			Endpoints: []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{{
-				HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: socket("127.0.0.1", 1)}},
+				HostIdentifier: &endpointv3.LbEndpoint_Endpoint{
+					Endpoint: &endpointv3.Endpoint{Address: socket("127.0.0.1", 1)},
+				},
 			}}}},
 		},
 	}

@@ -167,7 +167,8 @@ func (m *Mesh) endpoints(s *model.Service) state.Update {
 	}
 	if len(slice.Hosts) == 0 {
 		m.pods++
-		slice.Hosts = []model.SliceHost{{Address: fmt.Sprintf("100.%d.%d.%d", 64+m.pods>>16&63, m.pods>>8&255, m.pods&255)}}
+		address := fmt.Sprintf("100.%d.%d.%d", 64+m.pods>>16&63, m.pods>>8&255, m.pods&255)
+		slice.Hosts = []model.SliceHost{{Address: address}}
 	}
 	return state.Update{Key: slice.Key(), Objects: []model.Object{slice}}
 }

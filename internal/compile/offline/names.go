@@ -23,8 +23,9 @@ func (c *Compiled) naming(of audience) *naming {
 		return known
 	}
 	n := &naming{
-		clusters: map[string]bool{}, hosts: map[string]bool{}, tables: map[string]bool{}, virtualHosts: map[string]bool{},
-		listeners: map[string]bool{}, connections: map[string]bool{}, requests: map[string]bool{}, ports: map[string]bool{},
+		clusters: map[string]bool{}, hosts: map[string]bool{}, ports: map[string]bool{},
+		tables: map[string]bool{}, virtualHosts: map[string]bool{}, listeners: map[string]bool{},
+		connections: map[string]bool{}, requests: map[string]bool{},
 	}
 	seen := map[*resource.Resource]bool{} // classes share most
 	for h := range c.has {

@@ -23,8 +23,8 @@ type Patched struct {
 	clusters map[string]bool
 }
 
-// Patched returns what each EnvoyFilter changes or adds, once for all proxies that have the same, by
-// owner, type and name. It costs as much as the deletion of each of them.
+// Patched returns what each EnvoyFilter changes or adds, once for all proxies that have the same,
+// by owner, type and name. It costs as much as the deletion of each of them.
 func (c *Compiled) Patched() []Patched {
 	clusters := c.naming(audience{}).clusters
 	var list []Patched
@@ -42,8 +42,8 @@ func (c *Compiled) Patched() []Patched {
 				}
 				known[change.Before] = true
 				list = append(list, Patched{
-					Owner: owner, Origin: c.origins[owner], Type: change.Type, With: change.Before, Without: change.After,
-					clusters: clusters,
+					Owner: owner, Origin: c.origins[owner], Type: change.Type,
+					With: change.Before, Without: change.After, clusters: clusters,
 				})
 			}
 		}

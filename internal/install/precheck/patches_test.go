@@ -125,7 +125,7 @@ func TestPatchesThatMatchNothingAreWarnedOf(t *testing.T) {
 			"envoy.filters.http.cors, envoy.filters.http.fault, envoy.filters.http.router",
 		"EnvoyFilter shop/stale: spec.configPatches[2].match.routeConfiguration.vhost.name = " +
 			"web.shop.svc.cluster.local:8080: " + nothing + "web.shop.svc.cluster.local:80",
-		"EnvoyFilter shop/stale: spec.configPatches[3].match.listener.portNumber = 9999: matches nothing that the proxies of " +
-			"the workloads it is for (1) get; want what they have: lateen proxy-config shows it",
+		"EnvoyFilter shop/stale: spec.configPatches[3].match.listener.portNumber = 9999: matches nothing that the " +
+			"proxies of the workloads it is for (1) get; want what they have: lateen proxy-config shows it",
 	}, got)
 }

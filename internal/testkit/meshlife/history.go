@@ -271,7 +271,7 @@ func (h *History) claimants() map[string][]source.Key {
 	for k, objects := range h.present {
 		for _, o := range objects {
 			if c := contest(o); c != "" {
-				claims[c] = append(claims[c], claim{k, MetaOf(o)})
+				claims[c] = append(claims[c], claim{k, model.MetaOf(o)})
 			}
 		}
 	}

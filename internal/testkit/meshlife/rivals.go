@@ -53,7 +53,7 @@ func (h *History) beforeEntry(t *rapid.T) []Update {
 
 // rival creates an object that claims what another of its kind claims, with another age.
 func (h *History) rival(t *rapid.T, kind kinds.Kind, victim model.Object, age int64) []Update {
-	meta := MetaOf(victim)
+	meta := model.MetaOf(victim)
 	k, ok := some(t, slices.DeleteFunc(h.free(kind), func(k source.Key) bool {
 		return contestedWithin(kind) && k.Namespace != meta.Namespace
 	}))
@@ -62,12 +62,12 @@ func (h *History) rival(t *rapid.T, kind kinds.Kind, victim model.Object, age in
 	}
 	objects := drawObjects(t, k)[:1]
 	if rapid.Bool().Draw(t, "alike") { // in all but its name
-		m := *MetaOf(objects[0])
+		m := *model.MetaOf(objects[0])
 		objects[0] = Clone(victim)
-		*MetaOf(objects[0]) = m
+		*model.MetaOf(objects[0]) = m
 	}
 	claim(objects[0], victim)
-	MetaOf(objects[0]).Created = meta.Created + age
+	model.MetaOf(objects[0]).Created = meta.Created + age
 	return []Update{h.set(k, objects)}
 }
 

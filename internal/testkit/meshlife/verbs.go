@@ -250,7 +250,7 @@ func (h *History) besideSome(t *rapid.T, kind kinds.Kind) (object, free source.K
 
 func named(name string, objects []model.Object) []model.Object {
 	for _, o := range objects {
-		MetaOf(o).Name = name
+		model.MetaOf(o).Name = name
 	}
 	return objects
 }
