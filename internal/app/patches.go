@@ -35,7 +35,7 @@ func (p *Pipeline) patchEffects(q page.ObjectQuestion) (*page.PatchEffects, erro
 			return
 		}
 		filter = without.EnvoyFilters[0].Old
-		seen, _ = p.compiler.Foresee(without) // of what is applied all is compiled
+		seen = p.compiler.Foresee(without)
 	})
 	if err != nil || filter == nil {
 		return nil, err

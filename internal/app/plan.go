@@ -43,10 +43,9 @@ func (p *Pipeline) plan(ctx context.Context, q page.PlanQuestion) (*page.Plan, e
 	}
 	var seen schedule.Foreseen
 	var effects compile.Foresight
-	known := true
 	err := p.loop.Foresee(ctx, read.changes, p.born(), func(f schedule.Foreseen) {
 		if seen = f; !f.Delta.IsEmpty() {
-			effects, known = p.compiler.Foresee(f.Delta)
+			effects = p.compiler.Foresee(f.Delta)
 		}
 	})
 	switch {
@@ -54,8 +53,6 @@ func (p *Pipeline) plan(ctx context.Context, q page.PlanQuestion) (*page.Plan, e
 		return nil, fmt.Errorf("the mesh is busy: there is no plan after %v; try again", examineLimit)
 	case err != nil:
 		return nil, err
-	case !known:
-		return nil, admin.ErrBusy // a generation is on its way
 	}
 	out := planOf(effects)
 	out.Objects = read.objects(seen)

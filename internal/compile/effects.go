@@ -63,13 +63,10 @@ func (c Changed) Name() string {
 }
 
 // Foresee returns what a delta would change for connected proxies, and changes nothing, as Plan
-// does. The delta must begin with the generation that is compiled; else it returns false.
-func (c *Compiler) Foresee(d *state.Delta) (Foresight, bool) {
+// does. The delta must begin with what is compiled, or with what differs from it in nothing.
+func (c *Compiler) Foresee(d *state.Delta) Foresight {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if d.From != c.snapshot {
-		return Foresight{}, false
-	}
 	step := c.fork().advance(d, nil)
 	next := map[resource.ClassID]resource.State{}
 	for _, to := range step.Changed {
@@ -101,7 +98,7 @@ func (c *Compiler) Foresee(d *state.Delta) (Foresight, bool) {
 		by[key].add(m)
 	}
 	seen.Effects = sortedEffects(by)
-	return seen, true
+	return seen
 }
 
 // effectKey is what proxies have and would have.

@@ -231,9 +231,11 @@ func (o *oracle) applyHeld(t *rapid.T, updates []state.Update) (*state.Snapshot,
 func (o *oracle) apply(t *rapid.T, updates []meshlife.Update) (step Step, published bool) {
 	from, newest := o.writer.Snapshot(), o.comp.nextID
 	var planned Step
+	var foreseen Foresight
+	had := maps.Clone(o.placed)
 	if o.plans {
 		o.planAnother(t)
-		planned = o.planOf(updates)
+		planned, foreseen = o.planOf(updates), o.foreseen(updates)
 	}
 	to, d := o.applyHeld(t, stateUpdates(updates))
 	if d.IsEmpty() {
@@ -258,6 +260,9 @@ func (o *oracle) apply(t *rapid.T, updates []meshlife.Update) (step Step, publis
 				o.placed[m] = p
 			}
 		}
+	}
+	if o.plans && d.From.Generation > 0 {
+		o.requireForeseen(foreseen, had)
 	}
 	return step, true
 }

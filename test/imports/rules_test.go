@@ -129,8 +129,8 @@ var rules = []rule{
 		"cluster/inject"},
 	{"cluster/webhook/registration", "observe api/kinds"},
 	{"app", "observe app/config api/compliance api/kinds source source/manifest api/jwks api/model api/convert " +
-		"mesh/policy mesh/state mesh/validate mesh/schedule mesh/scope mesh/census xds/resource xds/proxystats compile " +
-		"xds/fanout xds/serve admin/page admin cluster/tokenreview cluster/certs cluster/leader install " +
+		"mesh/policy mesh/state mesh/validate mesh/schedule mesh/scope mesh/census xds/resource xds/proxystats " +
+		"compile xds/fanout xds/serve admin/page admin cluster/tokenreview cluster/certs cluster/leader install " +
 		"cluster/status cluster/gateways cluster/inject cluster/inject/watch cluster/webhook " +
 		"cluster/webhook/registration trust/ca trust/keysets cluster/keysets cluster/machines"},
 	{"local/sample", ""},
