@@ -161,6 +161,10 @@ func TestOnePartOfAPatchChanges(t *testing.T) {
 			"HTTP_ROUTE | routeConfiguration: {" + host + "}} | " + headers,
 			"HTTP_ROUTE | routeConfiguration: {" + host + ", route: {name: none}}} | " + headers,
 		},
+		"the route's name": {
+			"HTTP_ROUTE | routeConfiguration: {" + host + ", route: {name: default}}} | " + headers,
+			"HTTP_ROUTE | routeConfiguration: {" + host + ", route: {name: none}}} | " + headers,
+		},
 		"the route's action": {
 			"HTTP_ROUTE | routeConfiguration: {" + host + ", route: {action: ROUTE}}} | " + headers,
 			"HTTP_ROUTE | routeConfiguration: {" + host + ", route: {action: REDIRECT}}} | " + headers,

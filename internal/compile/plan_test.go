@@ -22,7 +22,7 @@ import (
 // without them.
 func TestPlanIsTheStep(t *testing.T) {
 	if !draws.Given() {
-		draws.Checks(t, "40")
+		draws.Checks(t, "80")
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		o := newOracle(t)

@@ -66,6 +66,7 @@ func checkers() (model, world, problems, loop, reads, view, session *checker) {
 		"TestWorkloadsWithOtherListenersForCallsShareNothing",
 		"TestOnePartOfAPolicyChanges",
 		"TestOnePartOfAPatchChanges",
+		"TestPatchesSayWhatTheyMatch",
 		"TestTheOrderOfPatchesChanges",
 		"TestAGatewayRenumbersATable",
 		"TestAnAliasOfTheTrustDomainChanges",

@@ -17,7 +17,7 @@ func TestEveryFieldCountsInTheFingerprint(t *testing.T) {
 		&Credential{}, &IngressClass{}, &RequestAuthentication{}, &KeySet{},
 		&Telemetry{}, &ProxyConfig{},
 		&GatewayClass{}, &KubernetesGateway{}, &AttachedRoute{}, &ReferenceGrant{}, &GatewayAPIStatus{},
-		&BackendTLSPolicy{}, &BackendPolicy{}, &CertificateBundle{}, &ListenerSet{}, &ServedGateway{},
+		&BackendTLSPolicy{}, &BackendPolicy{}, &EnvoyFilter{}, &CertificateBundle{}, &ListenerSet{}, &ServedGateway{},
 		&RootRoutes{}, &DelegateRoutes{}, &DelegationStatus{},
 	} {
 		full := reflect.New(reflect.TypeOf(o).Elem())
