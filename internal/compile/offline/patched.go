@@ -33,9 +33,8 @@ func (c *Compiled) Patched() []Patched {
 			continue
 		}
 		_, without := c.writer.Fork().Apply([]state.Update{{Key: owner}})
-		seen, _ := c.compiler.Foresee(without) // it begins with what is compiled
 		known := map[*resource.Resource]bool{}
-		for _, e := range seen.Effects {
+		for _, e := range c.compiler.Foresee(without).Effects {
 			for _, change := range e.Changes {
 				if change.Before == nil || known[change.Before] {
 					continue
