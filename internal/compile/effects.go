@@ -19,7 +19,7 @@ type Foresight struct {
 	Appeared, Fixed []source.Problem
 }
 
-// Effect is what a delta would change for the proxies of a class that have one place.
+// Effect is what a delta would change for proxies, of one class or of several.
 type Effect struct {
 	// Proxy is one of them, as namespace and name, and Proxies is how many they are.
 	Namespace, Proxy string
@@ -79,7 +79,7 @@ func (c *Compiler) Foresee(d *state.Delta) Foresight {
 	seen := Foresight{
 		Classes: len(step.Changed), Namespaces: map[string]int{}, Appeared: step.Appeared, Fixed: step.Fixed,
 	}
-	by := map[effectKey]*Effect{}
+	by, alike := map[effectKey]*Effect{}, map[string]*Effect{}
 	for m := range c.members.all() {
 		to, moves := moved[m]
 		if !moves {
@@ -90,14 +90,19 @@ func (c *Compiler) Foresee(d *state.Delta) Foresight {
 		}
 		key := effectKey{m.variant.state, to}
 		if by[key] == nil {
-			by[key] = &Effect{Changes: changesOf(m.variant.state, to)}
+			changes := changesOf(m.variant.state, to)
+			content := contentOf(changes)
+			if alike[content] == nil {
+				alike[content] = &Effect{Changes: changes}
+			}
+			by[key] = alike[content]
 		}
 		if len(by[key].Changes) > 0 {
 			seen.Namespaces[m.known.Proxy.Namespace]++
 		}
 		by[key].add(m)
 	}
-	seen.Effects = sortedEffects(by)
+	seen.Effects = sortedEffects(alike)
 	return seen
 }
 
@@ -129,9 +134,25 @@ func changesOf(from, to resource.State) (list []Changed) {
 	return list
 }
 
-func sortedEffects(by map[effectKey]*Effect) []Effect {
+// contentOf tells changes apart, of whatever class.
+func contentOf(changes []Changed) string {
+	var text []byte
+	for _, c := range changes {
+		text = append(append(append(text, byte(c.Type)), c.Name()...), 0)
+		for _, r := range []*resource.Resource{c.Before, c.After} {
+			var version resource.Version
+			if r != nil {
+				version = r.Version()
+			}
+			text = append(text, version[:]...)
+		}
+	}
+	return string(text)
+}
+
+func sortedEffects(alike map[string]*Effect) []Effect {
 	var list []Effect
-	for _, e := range by {
+	for _, e := range alike {
 		if len(e.Changes) > 0 {
 			list = append(list, *e)
 		}

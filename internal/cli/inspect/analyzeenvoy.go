@@ -67,16 +67,19 @@ func (j *envoyJudge) judge(patched []offline.Patched, with bool) (why string, er
 	case j.ctx.Err() != nil:
 		return "", j.ctx.Err()
 	case errors.As(err, &ended):
-		return lastLine(string(out)), nil
+		return reason(string(out)), nil
 	}
 	return "", fmt.Errorf("%s cannot be run: %w; want the path of an Envoy", j.binary, err)
 }
 
-// lastLine is the last line of a text that says anything.
-func lastLine(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
+// reason is the last line that Envoy logs, without where it comes from, and cut to a line.
+func reason(log string) string {
+	lines := strings.Split(strings.TrimSpace(log), "\n")
 	const most = 300
 	line := strings.TrimSpace(lines[len(lines)-1])
+	if _, after, found := strings.Cut(line, "bootstrap.json': "); found {
+		line = after
+	}
 	if len(line) > most {
 		line = line[:most] + "…"
 	}

@@ -155,7 +155,9 @@ func printPlan(out *terminal.Writer, p *page.Plan) {
 	for _, o := range p.Objects {
 		objects.Row(strings.TrimPrefix(o.Kind+" "+o.Namespace+"/"+o.Name, " "), o.Verb)
 	}
-	out.Table(objects)
+	if len(p.Objects) > 0 {
+		out.Table(objects)
+	}
 	for _, problem := range p.Appeared {
 		style := terminal.Warn
 		if problem.Severity == "error" {
