@@ -17,8 +17,8 @@ import (
 	"github.com/lateen-mesh/lateen/internal/mesh/state"
 )
 
-// TestPlansAreBounded: a question that is too large, not JSON or from a web page is not planned, and
-// neither is one beside another.
+// TestPlansAreBounded: a question that is too large, not JSON or from a web page is not planned,
+// and neither is one beside another.
 func TestPlansAreBounded(t *testing.T) {
 	var asked []page.PlanQuestion
 	answer := func(_ context.Context, q page.PlanQuestion) (*page.Plan, error) {

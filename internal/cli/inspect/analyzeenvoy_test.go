@@ -29,7 +29,8 @@ spec:
 `, name, script)
 }
 
-// TestAnalyzeAsksEnvoy: of two EnvoyFilters Envoy refuses one, and that is told with Envoy's reason.
+// TestAnalyzeAsksEnvoy: of two EnvoyFilters Envoy refuses one, and that is told with Envoy's
+// reason.
 func TestAnalyzeAsksEnvoy(t *testing.T) {
 	envoy := realenvoy.Binary(t)
 	gateway := `
@@ -48,8 +49,8 @@ spec:
 	require.NoError(t, err, out)
 	out, err = analyzed(t, []string{"--envoy", envoy}, with(fine, scriptFilter("bad", "function envoy_on_request("))...)
 	require.Equal(t, command.ExitCode(exitErrors), err, out)
-	require.Contains(t, out, "EnvoyFilter default/bad: spec.configPatches: Envoy refuses ecds lua.bad with the object: "+
-		"script load error")
+	require.Contains(t, out, "EnvoyFilter default/bad: spec.configPatches: Envoy refuses ecds lua.bad "+
+		"with the object: script load error")
 	require.NotContains(t, out, "default/fine")
 	_, err = analyzed(t, []string{"--envoy", "/nonexistent"}, with(fine)...)
 	require.ErrorContains(t, err, "want the path of an Envoy")
