@@ -9,6 +9,7 @@ import (
 
 	"github.com/lateen-mesh/lateen/internal/admin"
 	"github.com/lateen-mesh/lateen/internal/admin/page"
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/compile"
 	"github.com/lateen-mesh/lateen/internal/mesh/schedule"
 	"github.com/lateen-mesh/lateen/internal/source"
@@ -31,19 +32,19 @@ var errTooMany = fmt.Errorf("want at most %d objects", maxPlanned)
 func (p *Pipeline) plan(ctx context.Context, q page.PlanQuestion) (*page.Plan, error) {
 	select {
 	case p.planning <- struct{}{}:
-		defer func() { <-p.planning }()
 	default:
 		return nil, admin.ErrBusy
 	}
 	ctx, cancel := context.WithTimeout(ctx, examineLimit)
 	defer cancel()
-	read := readPlanned(q)
-	if len(read.changes) > maxPlanned {
-		return nil, errTooMany
+	read, err := readPlanned(q)
+	if err != nil {
+		<-p.planning
+		return nil, err
 	}
 	var seen schedule.Foreseen
 	var effects compile.Foresight
-	err := p.loop.Foresee(ctx, read.changes, p.born(), func(f schedule.Foreseen) {
+	err = p.foresee(ctx, read.changes, func(f schedule.Foreseen) {
 		if seen = f; !f.Delta.IsEmpty() {
 			effects = p.compiler.Foresee(f.Delta)
 		}
@@ -56,9 +57,48 @@ func (p *Pipeline) plan(ctx context.Context, q page.PlanQuestion) (*page.Plan, e
 	}
 	out := planOf(effects)
 	out.Objects = read.objects(seen)
-	out.Appeared = shownProblems(read.problems, seen.Appeared, effects.Appeared)
-	out.Mended = shownProblems(seen.Mended, effects.Fixed)
+	appeared := slices.Concat(seen.Appeared, effects.Appeared)
+	mended := slices.Concat(seen.Mended, effects.Fixed)
+	out.Appeared = shownProblems(read.problems, without(appeared, mended))
+	out.Mended = shownProblems(without(mended, appeared))
+	out.Notes = shownProblems(read.notes)
 	return out, nil
+}
+
+// foresee has the loop foresee changes. It takes the place in p.planning, which it frees when the
+// loop is done with them, be that after ctx has ended.
+func (p *Pipeline) foresee(ctx context.Context, changes []source.Change, f func(schedule.Foreseen)) error {
+	began, ended := make(chan struct{}), make(chan struct{})
+	err := p.loop.Foresee(ctx, changes, p.born(), func(seen schedule.Foreseen) {
+		defer close(ended)
+		close(began)
+		f(seen)
+	})
+	free := func() { <-p.planning }
+	select {
+	case <-began:
+		go func() { <-ended; free() }()
+	default:
+		free()
+	}
+	return err
+}
+
+// without returns the problems that others do not have, wherever they stand: an object that is there
+// in a cluster stands in a file in a plan.
+func without(problems, others []source.Problem) (left []source.Problem) {
+	known := map[source.Problem]bool{}
+	for _, p := range others {
+		p.Origin = ""
+		known[p] = true
+	}
+	for _, p := range problems {
+		bare := p
+		if bare.Origin = ""; !known[bare] {
+			left = append(left, p)
+		}
+	}
+	return left
 }
 
 // born is the age of objects that a plan creates: none outside of a cluster, where no object has
@@ -75,16 +115,23 @@ type planned struct {
 	documents []manifest.Document
 	changes   []source.Change
 	problems  []source.Problem
+	notes     []source.Problem // of what is not read, or goes
 }
 
 // readPlanned reads the manifests of a question. What is refused is left out with a problem.
-func readPlanned(q page.PlanQuestion) planned {
+func readPlanned(q page.PlanQuestion) (planned, error) {
 	var out planned
 	winners := map[source.Key]manifest.Document{}
 	now := time.Now()
 	for _, f := range q.Files {
 		reading := manifest.ReadFile(f.Name, []byte(f.Content))
-		out.problems = append(out.problems, reading.Problems...)
+		for _, p := range reading.Problems {
+			if q.Delete || p.Object.Kind != "" && !isRead(p.Object.Kind) {
+				out.notes = append(out.notes, p)
+			} else {
+				out.problems = append(out.problems, p)
+			}
+		}
 		if reading.Broken {
 			continue
 		}
@@ -103,9 +150,17 @@ func readPlanned(q page.PlanQuestion) planned {
 				continue
 			}
 			out.changes = append(out.changes, change)
+			if len(out.changes) > maxPlanned {
+				return out, errTooMany
+			}
 		}
 	}
-	return out
+	return out, nil
+}
+
+// isRead tells whether the control plane of a cluster reads a kind.
+func isRead(k kinds.Kind) bool {
+	return slices.ContainsFunc(kinds.All(), func(d *kinds.Descriptor) bool { return d.Kind == k && !d.LocalOnly })
 }
 
 // objects says what would become of each object.
@@ -125,6 +180,8 @@ func (r *planned) objects(seen schedule.Foreseen) []page.PlannedObject {
 			o.Verb = page.Deleted
 		case d.Refused() && !deleted[d.Key]:
 			o.Verb = page.Refused
+		case !isRead(d.Key.Kind):
+			o.Verb = page.NotJudged
 		case !changes:
 			o.Verb = page.Unchanged
 		case seen.New[d.Key]:

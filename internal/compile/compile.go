@@ -110,10 +110,17 @@ func (c *Compiler) Advance(d *state.Delta, publish func(Step)) {
 
 // Plan returns what Advance would change, and changes nothing: neither a class nor anything that is
 // sent. It costs what the step costs, but keeps what it translated, so that the step finds it.
+// Nothing that it refuses is told.
 func (c *Compiler) Plan(d *state.Delta) Step {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.fork().advance(d, nil)
+	return c.plan(d)
+}
+
+func (c *Compiler) plan(d *state.Delta) (step Step) {
+	c.builder.plan(func() { step = c.fork().advance(d, nil) })
+	c.sweep()
+	return step
 }
 
 func (c *Compiler) problems() []source.Problem { return c.builder.problems.Current() }

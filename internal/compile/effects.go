@@ -67,7 +67,7 @@ func (c Changed) Name() string {
 func (c *Compiler) Foresee(d *state.Delta) Foresight {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	step := c.fork().advance(d, nil)
+	step := c.plan(d)
 	next := map[resource.ClassID]resource.State{}
 	for _, to := range step.Changed {
 		next[to.Class] = to.State
@@ -118,12 +118,9 @@ func (e *Effect) add(m *Member) {
 	}
 }
 
-// changesOf returns what differs between two states, but in secrets, which are shown to nobody.
+// changesOf returns what differs between two states.
 func changesOf(from, to resource.State) (list []Changed) {
 	for typ := range resource.NumTypes {
-		if typ == resource.Secret {
-			continue
-		}
 		resource.Diff(from.Set(typ), to.Set(typ), func(before, after *resource.Resource) {
 			list = append(list, Changed{typ, before, after})
 		})

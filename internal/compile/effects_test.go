@@ -47,12 +47,9 @@ func (o *oracle) requireForeseen(seen Foresight, had map[*Member]Placement) {
 	}
 }
 
-// naiveEffect compares all resources of two states, but secrets.
+// naiveEffect compares all resources of two states.
 func naiveEffect(from, to resource.State) (changes []Changed, bytes int, drains bool) {
 	for typ := range resource.NumTypes {
-		if typ == resource.Secret {
-			continue
-		}
 		for was := range from.Set(typ).All() {
 			if is := to.Set(typ).Get(was.Name()); is == nil {
 				changes = append(changes, Changed{typ, was, nil})

@@ -19,6 +19,11 @@ type emitter struct {
 	refusals Refusals
 	memos    map[string]anyMemo      // by the kind of translation
 	referred *model.Interner[string] // names of resources that others refer to
+
+	// planning is set while nothing that is refused is told, and unheard counts what is then. The
+	// memos do not keep such a result: the step that makes it is to tell.
+	planning bool
+	unheard  int
 }
 
 // Refusals has a function for each sort of thing that cannot be served as it was compiled. All
@@ -42,9 +47,29 @@ type RefusedPatch struct {
 }
 
 func newEmitter(store *resource.Store, refusals Refusals) *emitter {
-	return &emitter{
-		store: store, refusals: refusals, memos: map[string]anyMemo{}, referred: model.NewInterner[string](),
+	e := &emitter{store: store, memos: map[string]anyMemo{}, referred: model.NewInterner[string]()}
+	e.refusals = Refusals{
+		Endpoint: func(of model.Endpoint, err error) { e.tell(func() { refusals.Endpoint(of, err) }) },
+		Resource: func(name string, err error) { e.tell(func() { refusals.Resource(name, err) }) },
+		Patch:    func(p RefusedPatch) { e.tell(func() { refusals.Patch(p) }) },
 	}
+	return e
+}
+
+// tell tells what is refused, unless it is of a plan.
+func (e *emitter) tell(refusal func()) {
+	if e.planning {
+		e.unheard++
+		return
+	}
+	refusal()
+}
+
+// plan runs f while nothing is told.
+func (e *emitter) plan(f func()) {
+	e.planning = true
+	defer func() { e.planning = false }()
+	f()
 }
 
 // validatable is a message that checks the rules of its fields (protoc-gen-validate). Envoy checks
@@ -98,6 +123,7 @@ func declare[In comparable](e *emitter, kind string, translate func(In) made) tr
 		}
 		return r.Resource
 	})
+	t.unheard = &e.unheard
 	e.memos[kind] = t
 	return t
 }
@@ -105,6 +131,7 @@ func declare[In comparable](e *emitter, kind string, translate func(In) made) tr
 // remember adds a kind of resource that is made otherwise than of one message.
 func remember[In comparable](e *emitter, kind string, assemble func(In) *resource.Resource) *memo[In] {
 	m := newMemo(e.store, assemble)
+	m.unheard = &e.unheard
 	e.memos[kind] = m
 	return m
 }

@@ -14,6 +14,7 @@ type memo[In comparable] struct {
 	results   *forkmap.Map[In, *resource.Resource]
 	onMiss    func(In, *resource.Resource) // called with each new result, unless nil
 	stats     *TranslateStats
+	unheard   *int // emitter.unheard
 }
 
 // anyMemo is a memo of any input type.
@@ -38,6 +39,7 @@ func (s TranslateStats) plus(o TranslateStats) TranslateStats {
 func newMemo[In comparable](store *resource.Store, translate func(In) *resource.Resource) *memo[In] {
 	return &memo[In]{
 		store: store, translate: translate, results: forkmap.New[In, *resource.Resource](), stats: &TranslateStats{},
+		unheard: new(int),
 	}
 }
 
@@ -55,16 +57,22 @@ func (m *memo[In]) get(in In) *resource.Resource {
 		return r
 	}
 	m.stats.Misses++
+	unheard := *m.unheard
 	fresh := m.translate(in)
+	told := unheard == *m.unheard
 	if fresh == nil {
-		m.results.Put(in, nil)
+		if told {
+			m.results.Put(in, nil)
+		}
 		return nil
 	}
 	r := m.store.Canonical(fresh)
 	if r != fresh {
 		m.stats.Equal++
 	}
-	m.results.Put(in, r)
+	if told {
+		m.results.Put(in, r)
+	}
 	if m.onMiss != nil {
 		m.onMiss(in, r)
 	}

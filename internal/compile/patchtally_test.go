@@ -94,6 +94,24 @@ func TestPatchesSayWhereTheyFail(t *testing.T) {
 	require.Zero(t, m.comp.PatchMatches()[0].Failed)
 }
 
+// What a plan refuses is told by the step alone.
+func TestAPlanTellsNobodyOfWhatItRefuses(t *testing.T) {
+	var told []RefusedPatch
+	refusals := refuseNothing(t)
+	refusals.Patch = func(r RefusedPatch) { told = append(told, r) }
+	m := &talliedMesh{t, state.NewWriter(), NewCompiler(refusals), nil}
+	m.apply(patchedServices()...)
+	m.comp.Join(Facts{Proxy: patchedSidecar()}, func(*Member, Placement) {})
+	bad := updatesOf([]model.Object{patchingFilter(t, "f",
+		"CLUSTER | context: SIDECAR_OUTBOUND | MERGE | value: {connect_timeout: 0s}")})
+	_, d := m.writer.Fork().Apply(bad)
+	require.NotEmpty(t, m.comp.Foresee(d).Appeared, "who asks is told")
+	require.Empty(t, told)
+	_, d = m.writer.Apply(bad)
+	m.comp.Advance(d, func(Step) {})
+	require.NotEmpty(t, told)
+}
+
 // The effects of a deletion are what proxies have because of the object, and asking changes
 // nothing.
 func TestEffectsOfAPatch(t *testing.T) {

@@ -37,6 +37,21 @@ func (t *Tally) Fork() *Tally {
 	return f
 }
 
+// Copy returns a Tally that has for itself what this one has, which may change meanwhile. What this
+// one gave may be passed to it. It costs as much as there is in it. This one is no fork.
+func (t *Tally) Copy() *Tally {
+	c := NewTally()
+	c.of = NewTally() // own finds what this one gave by its value
+	for p, x := range t.known {
+		copied := *x
+		c.known[p] = &copied
+	}
+	for x := range t.changed {
+		c.changed[c.known[x.Problem]] = struct{}{}
+	}
+	return c
+}
+
 // Add adds a reference to a problem, which Release takes back.
 func (t *Tally) Add(p Problem) *Tallied {
 	x := t.find(p)

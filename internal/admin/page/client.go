@@ -28,8 +28,12 @@ const (
 	List      = "list"
 )
 
-// askTimeout bounds one request.
-const askTimeout = 10 * time.Second
+// askTimeout bounds one request, and planTimeout one that the control plane itself gives up after
+// ten seconds.
+const (
+	askTimeout  = 10 * time.Second
+	planTimeout = 20 * time.Second
+)
 
 // ErrRefused is an answer with another code than 200.
 var ErrRefused = errors.New("the control plane refuses")
@@ -63,7 +67,7 @@ func (c Client) Get(ctx context.Context, path string, query url.Values) ([]byte,
 
 // Ask sends a question in JSON to a page below /debug, and decodes the answer.
 func Ask[T any](ctx context.Context, c Client, name string, question any) (answer T, err error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
 	text, err := json.Marshal(question)
 	if err != nil {

@@ -35,6 +35,8 @@ type Plan struct {
 	// Appeared and Mended are the problems that would come and go.
 	Appeared []Problem `json:"appeared"`
 	Mended   []Problem `json:"mended"`
+	// Notes are what is said of manifests that no control plane reads, or of one that is deleted.
+	Notes []Problem `json:"notes,omitempty"`
 }
 
 // What would become of an object.
@@ -44,6 +46,8 @@ const (
 	Deleted   = "deleted"
 	Unchanged = "unchanged" // it makes no difference to any proxy
 	Refused   = "refused"
+	// NotJudged is an object that makes or changes Pods, or that the control plane does not read.
+	NotJudged = "not judged"
 )
 
 // PlannedObject is an object of a PlanQuestion.

@@ -138,6 +138,7 @@ func addPlan(all, p *page.Plan) {
 	all.Effects = append(all.Effects, p.Effects...)
 	all.Appeared = withProblems(all.Appeared, p.Appeared)
 	all.Mended = withProblems(all.Mended, p.Mended)
+	all.Notes = withProblems(all.Notes, p.Notes)
 }
 
 // withProblems adds those that are not there yet.
@@ -167,6 +168,9 @@ func printPlan(out *terminal.Writer, p *page.Plan) {
 	}
 	for _, problem := range p.Mended {
 		out.Paragraph("", terminal.Good, "mended: "+problem.Text)
+	}
+	for _, note := range p.Notes {
+		out.Paragraph("", terminal.Plain, "note: "+note.Text)
 	}
 	out.Line("")
 	if p.Proxies == 0 {

@@ -41,6 +41,20 @@ func TestForesee(t *testing.T) {
 		require.Equal(t, map[source.Key]bool{old.Key: false, service("b", 80).Key: true}, seen.New)
 
 		require.True(t, foresee(time.Time{}, service("a", 80)).Delta.IsEmpty(), "it is there as it is")
+		assigned := service("assigned", 80)
+		spec := &assigned.Object.(*corev1.Service).Spec
+		spec.Type, spec.ExternalIPs = corev1.ServiceTypeLoadBalancer, []string{"192.0.2.7"}
+		manifest := source.Change{Key: assigned.Key, Object: assigned.Object.(*corev1.Service).DeepCopy()}
+		spec.ClusterIP, spec.ClusterIPs = "10.0.0.7", []string{"10.0.0.7", "fd00::7"}
+		spec.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol}
+		assigned.Object.(*corev1.Service).Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{
+			{IP: "198.51.100.7"}, {Hostname: "balancer.example.com"},
+		}
+		r.sink(source.Event{Changes: []source.Change{assigned}})
+		advance(time.Second)
+		generations = len(r.published())
+		require.True(t, foresee(time.Time{}, manifest).Delta.IsEmpty(), "a manifest says nothing of what was assigned")
+
 		gone := foresee(time.Time{}, source.Change{Key: old.Key})
 		require.Equal(t, model.Host("a.default.svc.cluster.local"), gone.Delta.Services[0].Old.Host)
 		broken := foresee(time.Time{}, memory.Upsert(kinds.Service, &corev1.Service{

@@ -93,15 +93,8 @@ func (w *Writer) Apply(updates []Update) (*Snapshot, *Delta) {
 	return next, b.delta
 }
 
-// MetaOf returns the Meta of what a source object has come to; nil for nothing.
-func (w *Writer) MetaOf(k source.Key) *model.Meta {
-	for _, o := range w.objectsOf(k) {
-		if m := model.MetaOf(o); m != nil {
-			return m
-		}
-	}
-	return nil
-}
+// Objects returns what a source object has come to; nil for nothing.
+func (w *Writer) Objects(k source.Key) []model.Object { return w.objectsOf(k) }
 
 // objectsOf returns the present model objects of a source object.
 func (w *Writer) objectsOf(k source.Key) []model.Object {

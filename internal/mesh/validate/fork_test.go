@@ -1,11 +1,15 @@
 package validate
 
 import (
+	"fmt"
+	"log/slog"
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/testkit/meshlife"
 )
@@ -42,4 +46,33 @@ func without(problems, others []source.Problem) []source.Problem {
 func sortedTexts(problems []source.Problem) []string {
 	slices.SortFunc(problems, source.Problem.Compare)
 	return texts(problems)
+}
+
+// Proxies report conflicts while a fork is used: each goes on by itself.
+func TestAForkKnowsNothingOfItsOriginal(t *testing.T) {
+	key := source.Key{Kind: kinds.EnvoyFilter, Namespace: "a", Name: "b"}
+	problem := source.Problem{Object: key, Path: "spec", Message: "matches nothing"}
+	original := NewProblemStore(slog.New(slog.DiscardHandler), nil)
+	original.Conflicts([]source.Problem{problem}, nil)
+	var mended []source.Problem
+	fork := original.Fork(func(_, m []source.Problem) { mended = m })
+
+	reported := make(chan struct{})
+	go func() {
+		defer close(reported)
+		for range 100 {
+			original.Conflicts(nil, []source.Problem{problem})
+			original.Conflicts([]source.Problem{problem}, nil)
+		}
+		original.Conflicts(nil, []source.Problem{problem})
+	}()
+	for n := range 100 {
+		fork.SetConversion(key, []source.Problem{{Message: fmt.Sprint("wrong ", n)}})
+	}
+	<-reported
+	require.Empty(t, original.Problems())
+	fork.SetConversion(key, nil)
+	fork.Conflicts(nil, []source.Problem{problem})
+	require.Equal(t, []source.Problem{problem}, mended, "the fork began with it")
+	require.Empty(t, fork.Problems())
 }

@@ -43,13 +43,13 @@ func NewProblemStore(logger *slog.Logger, changed func(appeared, mended []source
 	}
 }
 
-// Fork returns a store that has the same problems and changes for itself. changed is told of what
-// changes in it. It costs what is wrong.
+// Fork returns a store that has the same problems and changes for itself, while proxies go on to
+// report conflicts to this one. changed is told of what changes in it. It costs what is wrong.
 func (st *ProblemStore) Fork(changed func(appeared, mended []source.Problem)) *ProblemStore {
 	f := NewProblemStore(slog.New(slog.DiscardHandler), changed)
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	f.tally, f.origins = st.tally.Fork(), maps.Clone(st.origins)
+	f.tally, f.origins = st.tally.Copy(), maps.Clone(st.origins)
 	f.tally.Flush() // what is not published yet is no change of the fork
 	for k, s := range st.subjects {
 		f.subjects[k] = s.clone()

@@ -57,12 +57,34 @@ http:
 	require.Equal(t, plan.Proxies, plan.Namespaces["default"])
 	require.NotContains(t, m.client.Get("http://web/").Header, "X-Planned", "nothing has happened")
 
+	warned := "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: web}\n---\n" +
+		livemesh.Object("VirtualService lost", "hosts: [lost]\nhttp: [{route: [{destination: {host: nobody}}]}]\n")
 	m.Write("routes.yaml", routes)
+	m.Write("warned.yaml", warned)
 	m.Settle()
 	m.awaitSoon("the routes are used", answers("x-planned", "yes"))
 	again := planned(t, m.Mesh, adminpage.PlanQuestion{Files: q.Files[:1]})
 	require.Zero(t, again.Proxies)
 	require.Equal(t, adminpage.Unchanged, again.Objects[0].Verb)
+	standing := planned(t, m.Mesh, adminpage.PlanQuestion{
+		Files: []adminpage.PlanFile{{Name: "x/y.yaml", Content: warned}},
+	})
+	require.Empty(t, standing.Appeared, "what is wrong already is not new, wherever it stands")
+	require.Empty(t, standing.Mended)
+	require.Len(t, standing.Notes, 1, "of what nobody reads")
+	require.Equal(t, adminpage.Unchanged, standing.Objects[0].Verb)
+	pods := planned(t, m.Mesh, adminpage.PlanQuestion{Files: []adminpage.PlanFile{{Name: "pods.yaml", Content: `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: more}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: app, image: app}]}
+`}}})
+	require.Equal(t, adminpage.NotJudged, pods.Objects[0].Verb)
+	require.Zero(t, pods.Proxies)
 	gone := planned(t, m.Mesh, adminpage.PlanQuestion{Files: q.Files[:1], Delete: true})
 	require.Equal(t, adminpage.Deleted, gone.Objects[0].Verb)
 	require.Equal(t, plan.Proxies, gone.Proxies)
