@@ -31,8 +31,8 @@ func (m *Mesh) patches(query url.Values) (any, error) {
 	return out, nil
 }
 
-// Render returns a resource as JSON in lines; empty for none, and for a secret. A proxy's own addresses stand in it
-// as they are before it is sent.
+// Render returns a resource as JSON in lines; empty for none, and for a secret. A proxy's own
+// addresses stand in it as they are before it is sent.
 func Render(t resource.Type, r *resource.Resource) string {
 	if r == nil || t == resource.Secret {
 		return ""

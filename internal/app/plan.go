@@ -84,8 +84,8 @@ func (p *Pipeline) foresee(ctx context.Context, changes []source.Change, f func(
 	return err
 }
 
-// without returns the problems that others do not have, wherever they stand: an object that is there
-// in a cluster stands in a file in a plan.
+// without returns the problems that others do not have, wherever they stand: an object that is
+// there in a cluster stands in a file in a plan.
 func without(problems, others []source.Problem) (left []source.Problem) {
 	known := map[source.Problem]bool{}
 	for _, p := range others {

@@ -30,8 +30,8 @@ type Foreseen struct {
 
 // Foresee converts, applies and checks changes as if they were delivered now, and calls f with what
 // they would make of the mesh. An object that is there keeps its age and what the API server gave
-// it, and born is when a new one is created; zero where objects have no age, as in a directory. f runs in the goroutine of the loop,
-// which waits for it.
+// it, and born is when a new one is created; zero where objects have no age, as in a directory. f
+// runs in the goroutine of the loop, which waits for it.
 func (l *Loop) Foresee(ctx context.Context, changes []source.Change, born time.Time, f func(Foreseen)) error {
 	return l.Examine(ctx, func(w *state.Writer) {
 		seen := Foreseen{New: map[source.Key]bool{}}
@@ -87,7 +87,8 @@ func asStored(was []model.Object, c source.Change, born time.Time) (isNew bool) 
 	return false
 }
 
-// keepAssigned gives a Service the addresses and families that it was assigned, if it asks for none.
+// keepAssigned gives a Service the addresses and families that it was assigned, if it asks for
+// none.
 func keepAssigned(spec *corev1.ServiceSpec, live *model.Service) {
 	if spec.Type == corev1.ServiceTypeExternalName {
 		return

@@ -25,7 +25,6 @@ func TestForesee(t *testing.T) {
 		old.Object.SetCreationTimestamp(metav1.Unix(100, 0))
 		r.sink(source.Event{Changes: []source.Change{old}, Synced: true})
 		advance(time.Second)
-		generations := len(r.published())
 		foresee := func(born time.Time, changes ...source.Change) (seen schedule.Foreseen) {
 			require.NoError(t, r.loop.Foresee(t.Context(), changes, born, func(f schedule.Foreseen) { seen = f }))
 			return seen
@@ -52,7 +51,7 @@ func TestForesee(t *testing.T) {
 		}
 		r.sink(source.Event{Changes: []source.Change{assigned}})
 		advance(time.Second)
-		generations = len(r.published())
+		generations := len(r.published())
 		require.True(t, foresee(time.Time{}, manifest).Delta.IsEmpty(), "a manifest says nothing of what was assigned")
 
 		gone := foresee(time.Time{}, source.Change{Key: old.Key})
