@@ -3,6 +3,7 @@
 # It ends as lateen plan does: 0 if no problem would appear, 3 if warnings would, 4 if errors would, and otherwise if there is no
 # plan.
 set -uo pipefail
+export LC_ALL=C # lengths are in bytes
 most=60000 # bytes: a comment of GitHub has at most 65,536 characters
 files=()
 for file in "$@"; do files+=(-f "$file"); done
@@ -17,7 +18,7 @@ case $status in
 esac
 printf '<!-- lateen plan -->\n### What this change does to the mesh\n\n%s\n\n' "$says"
 # A fence that is longer than any in the plan.
-printf '`````text\n%s\n`````\n' "$(head -c "$most" <<<"$plan" | sed 's/`````/` ` ` ` `/g')"
+printf '`````text\n%s\n`````\n' "$(sed 's/`````/` ` ` ` `/g' <<<"$plan" | head -c "$most")"
 if [ "${#plan}" -gt "$most" ]; then printf '\nThe rest is in the log of the job.\n'; fi
 printf '%s\n' "$plan" >&2
 exit "$status"

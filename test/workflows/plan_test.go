@@ -44,6 +44,9 @@ func TestPlansAreCommented(t *testing.T) {
 	}
 	comment, _ = planComment(t, "yes 'a line of a plan' | head -n 10000")
 	require.Less(t, len(comment), 65536)
+	comment, _ = planComment(t, "yes '→→→→→→→→→→' | head -n 3000") // 33,000 characters in 93,000 bytes
+	require.Less(t, len(comment), 65536)
+	require.Contains(t, comment, "The rest is in the log")
 	require.Contains(t, comment, "The rest is in the log")
 }
 
