@@ -53,17 +53,16 @@ type handler struct{ Options }
 func NewHandler(o Options) http.Handler {
 	h := handler{Options: o}
 	mux := http.NewServeMux()
-	for path, f := range h.pages() {
+	debug := func(pattern string, f http.HandlerFunc) {
 		if o.NoPages {
 			f = closed
 		}
-		mux.HandleFunc("GET "+path, h.guarded(f))
+		mux.HandleFunc(pattern, h.guarded(f))
 	}
-	plan := h.plan
-	if o.NoPages {
-		plan = closed
+	for path, f := range h.pages() {
+		debug("GET "+path, f)
 	}
-	mux.HandleFunc("POST "+page.Path(page.Planning), h.guarded(plan))
+	debug("POST "+page.Path(page.Planning), h.plan)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /ready", h.ready)
 	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {

@@ -65,8 +65,8 @@ func (p *Pipeline) plan(ctx context.Context, q page.PlanQuestion) (*page.Plan, e
 	return out, nil
 }
 
-// foresee has the loop foresee changes. It takes the place in p.planning, which it frees when the
-// loop is done with them, be that after ctx has ended.
+// foresee has the loop foresee changes. The caller has taken the place in p.planning; foresee frees
+// it when the loop is done, which may be after ctx has ended.
 func (p *Pipeline) foresee(ctx context.Context, changes []source.Change, f func(schedule.Foreseen)) error {
 	began, ended := make(chan struct{}), make(chan struct{})
 	err := p.loop.Foresee(ctx, changes, p.born(), func(seen schedule.Foreseen) {
@@ -160,29 +160,32 @@ func readPlanned(q page.PlanQuestion) (planned, error) {
 
 // isRead tells whether the control plane of a cluster reads a kind.
 func isRead(k kinds.Kind) bool {
-	return slices.ContainsFunc(kinds.All(), func(d *kinds.Descriptor) bool { return d.Kind == k && !d.LocalOnly })
+	d := kinds.Of(k)
+	return d.Kind == k && !d.LocalOnly // that of a kind which is not read has no name
 }
 
 // objects says what would become of each object.
 func (r *planned) objects(seen schedule.Foreseen) []page.PlannedObject {
 	list := []page.PlannedObject{}
-	deleted := map[source.Key]bool{}
+	deleted, changed := map[source.Key]bool{}, map[source.Key]bool{}
 	for _, c := range r.changes {
 		deleted[c.Key] = c.Object == nil
+	}
+	for _, k := range seen.Delta.Changed {
+		changed[k] = true
 	}
 	for _, d := range r.documents {
 		o := page.PlannedObject{
 			Kind: string(d.Key.Kind), Namespace: d.Key.Namespace, Name: d.Key.Name, Origin: d.Origin,
 		}
-		changes := slices.Contains(seen.Delta.Changed, d.Key)
 		switch {
-		case deleted[d.Key] && changes:
+		case deleted[d.Key] && changed[d.Key]:
 			o.Verb = page.Deleted
 		case d.Refused() && !deleted[d.Key]:
 			o.Verb = page.Refused
 		case !isRead(d.Key.Kind):
 			o.Verb = page.NotJudged
-		case !changes:
+		case !changed[d.Key]:
 			o.Verb = page.Unchanged
 		case seen.New[d.Key]:
 			o.Verb = page.Created
