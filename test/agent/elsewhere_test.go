@@ -101,7 +101,7 @@ func TestAgentsAskAnAuthorityElsewhere(t *testing.T) {
 	leaf, err := x509.ParseCertificate(pair.Certificate[0])
 	require.NoError(t, err)
 	require.NoError(t, leaf.CheckSignatureFrom(other.Certificate()))
-	require.NoError(t, p.call(&pair, roots))
+	p.awaitCall(&pair, roots)
 	require.Error(t, p.call(nil, roots), "a caller without a certificate")
 
 	address := "localhost:" + at[1]

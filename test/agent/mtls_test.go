@@ -161,7 +161,7 @@ func TestAgentsSpeakMutualTLS(t *testing.T) {
 	leaf, err := x509.ParseCertificate(pair.Certificate[0])
 	require.NoError(t, err)
 	require.Equal(t, uri, leaf.URIs[0].String())
-	require.NoError(t, p.call(&pair, roots))
+	p.awaitCall(&pair, roots)
 	require.Error(t, p.call(nil, roots), "a caller without a certificate")
 	require.Less(t, residentOf(t, agent.cmd.Process.Pid), maxResident)
 	require.NoError(t, agent.stop(), agent.log.String())
@@ -183,6 +183,14 @@ func (p *pod) certificate() (pair tls.Certificate, roots *x509.CertPool) {
 		require.True(t, roots.AppendCertsFromPEM(text))
 	}, patience, 20*time.Millisecond)
 	return pair, roots
+}
+
+// awaitCall calls until the gateway answers: it listens once the control plane has seen the objects.
+func (p *pod) awaitCall(pair *tls.Certificate, roots *x509.CertPool) {
+	p.t.Helper()
+	require.EventuallyWithT(p.t, func(t *assert.CollectT) {
+		require.NoError(t, p.call(pair, roots))
+	}, patience, 20*time.Millisecond)
 }
 
 // call asks the gateway once, as a workload of the mesh would, and verifies who answers.

@@ -19,10 +19,10 @@
 // one starts after the last has ended. There is no order across resources: a Service and its
 // EndpointSlices come from different watches.
 //
-// A first or repeated list is one Event per resource and scope. Lists that begin together are one
-// Event together: those of a namespace that is labelled into the mesh, and those of the whole mesh
-// at the start. So are the deletions of a namespace that leaves the mesh. Synced comes once, after
-// all first lists.
+// A first or repeated list is one Event per resource and scope. The lists of a namespace that is
+// labelled into the mesh are one Event together. So are the deletions of a namespace that leaves
+// the mesh. At the start each list is delivered as it is read, and so is what changes after it:
+// Synced comes once, after all first lists, and the first state is as new as the events are.
 //
 // # What delays Synced
 //

@@ -72,6 +72,17 @@ func TestForbiddenResourceDelaysSynced(t *testing.T) {
 	require.False(t, s.isSynced())
 	require.Positive(t, s.counter("controller_sync_errors_total"))
 
+	late, services := key(kinds.Service, ns, "late"), c.CoreV1().Services(ns) // what changes meanwhile is known
+	_, err := services.Create(t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: late.Name},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	eventually(t, func() bool { return s.get(late) != nil })
+	require.NoError(t, services.Delete(t.Context(), late.Name, metav1.DeleteOptions{}))
+	eventually(t, func() bool { return s.get(late) == nil })
+	require.False(t, s.isSynced())
+
 	c.rights(t, user, "nodes", "customresourcedefinitions") // without both all goes on
 	s.awaitSync()
 	eventually(t, func() bool { return s.problem(policies) == "" })

@@ -9,8 +9,8 @@ import (
 
 // watchSet is the watchers of one scope, a namespace or all namespaces: one watcher per resource.
 // They begin and end together. Their first lists are delivered as one event. Those of the start are
-// delivered in chunks: nothing is in force before the source is synced, and the receiver keeps less
-// of an object than there is of it here.
+// delivered in chunks as they are read: nothing is in force before the source is synced, and the
+// receiver keeps less of an object than there is of it here.
 type watchSet struct {
 	namespace string // "" for all
 	source    *Source
@@ -117,8 +117,14 @@ func (t *watchSet) exclude(namespace string, then func()) {
 }
 
 // deliverFirst adds a first list and waits until it is delivered with all others of the set. It
-// returns false if ctx ended first.
+// returns false if ctx ended first. At the start it delivers the list at once, so that the watcher
+// goes on: what changes while slower lists are read is in force with them.
 func (t *watchSet) deliverFirst(ctx context.Context, list func(*source.Event)) bool {
+	if t.initial {
+		t.deliver(list)
+		t.firstListDone()
+		return true
+	}
 	t.mu.Lock()
 	t.firstLists = append(t.firstLists, list)
 	t.mu.Unlock()

@@ -89,7 +89,11 @@ func (m *Mesh) Settle() {
 		if !hasEnvoy(p) || !p.Ready {
 			continue
 		}
-		if err := awaitWorker(ctx, p); err != nil && m.runs(p) {
+		err := awaitWarm(ctx, p)
+		if err == nil {
+			err = awaitWorker(ctx, p)
+		}
+		if err != nil && m.runs(p) {
 			m.t.Fatalf("the Envoy of %s/%s: %v\n%s", p.Namespace, p.Name, err, m.describe(m.tap.Snapshot()))
 		}
 	}

@@ -9,8 +9,11 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
+	"strings"
 	"syscall"
+	"time"
 
 	"github.com/lateen-mesh/lateen/internal/local"
 )
@@ -21,6 +24,50 @@ func hasEnvoy(p local.PodStatus) bool {
 	return slices.ContainsFunc(p.Processes, func(s local.ProcessStatus) bool {
 		return s.Name == proxyContainer && s.PID != 0
 	})
+}
+
+// warmingTime is how long something may warm before Settle goes on without it: a little more than a
+// proxy waits for a certificate from its agent. What lacks it for ever warms for ever.
+const warmingTime = 2500 * time.Millisecond
+
+// warmingGauges are how many listeners and clusters warm.
+const warmingGauges = `^(listener_manager\.total_listeners_warming|cluster_manager\.warming_clusters)$`
+
+// awaitWarm returns when an Envoy has put in force all that it acknowledged: a listener or cluster
+// with a new certificate replaces the one before once it has the certificate. It waits no longer
+// than warmingTime.
+func awaitWarm(ctx context.Context, p local.PodStatus) error {
+	for began := time.Now(); time.Since(began) < warmingTime; {
+		warming, err := ask(ctx, p, "stats?filter="+url.QueryEscape(warmingGauges))
+		if err != nil {
+			return err
+		}
+		if !strings.ContainsAny(string(warming), "123456789") {
+			return nil
+		}
+		select {
+		case <-time.After(pollEvery):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// ask returns what the admin interface of an Envoy answers.
+func ask(ctx context.Context, p local.PodStatus, path string) ([]byte, error) {
+	at := fmt.Sprintf("http://%s/%s", netip.AddrPortFrom(p.Outbound, local.AdminPort), path)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Close = true
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	return io.ReadAll(resp.Body)
 }
 
 // awaitWorker returns when an Envoy's worker thread has all that its main thread acknowledged. The
@@ -66,17 +113,10 @@ func disturb(ctx context.Context, at netip.AddrPort) error {
 // gatewayListener is the address of that of a gateway's listeners with the lowest port, which
 // should be one of HTTP or TLS; the zero value if it has none.
 func gatewayListener(ctx context.Context, p local.PodStatus) (netip.AddrPort, error) {
-	url := fmt.Sprintf("http://%s/listeners?format=json", netip.AddrPortFrom(p.Outbound, local.AdminPort))
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	answer, err := ask(ctx, p, "listeners?format=json")
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
-	req.Close = true
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return netip.AddrPort{}, err
-	}
-	defer func() { _ = resp.Body.Close() }()
 	var list struct {
 		Statuses []struct {
 			Local struct {
@@ -87,7 +127,7 @@ func gatewayListener(ctx context.Context, p local.PodStatus) (netip.AddrPort, er
 			} `json:"local_address"`
 		} `json:"listener_statuses"`
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil || len(list.Statuses) == 0 {
+	if err := json.Unmarshal(answer, &list); err != nil || len(list.Statuses) == 0 {
 		return netip.AddrPort{}, err
 	}
 	socket := list.Statuses[0].Local.Socket
