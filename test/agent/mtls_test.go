@@ -185,7 +185,7 @@ func (p *pod) certificate() (pair tls.Certificate, roots *x509.CertPool) {
 	return pair, roots
 }
 
-// awaitCall calls until the gateway answers: it listens once the control plane has seen the objects.
+// awaitCall calls until the gateway answers: it listens once the control plane knows the objects.
 func (p *pod) awaitCall(pair *tls.Certificate, roots *x509.CertPool) {
 	p.t.Helper()
 	require.EventuallyWithT(p.t, func(t *assert.CollectT) {
