@@ -22,7 +22,7 @@
 // A first or repeated list is one Event per resource and scope. The lists of a namespace that is
 // labelled into the mesh are one Event together. So are the deletions of a namespace that leaves
 // the mesh. At the start each list is delivered as it is read, and so is what changes after it:
-// Synced comes once, after all first lists, and the first state is as new as the events are.
+// Synced comes once, after all first lists, and the first state includes every event before it.
 //
 // # What delays Synced
 //

@@ -117,8 +117,8 @@ func (t *watchSet) exclude(namespace string, then func()) {
 }
 
 // deliverFirst adds a first list and waits until it is delivered with all others of the set. It
-// returns false if ctx ended first. At the start it delivers the list at once, so that the watcher
-// goes on: what changes while slower lists are read is in force with them.
+// returns false if ctx ended first. At the start it delivers the list at once and does not wait, so
+// that the watcher passes on what changes while other lists are still being read.
 func (t *watchSet) deliverFirst(ctx context.Context, list func(*source.Event)) bool {
 	if t.initial {
 		t.deliver(list)

@@ -26,11 +26,12 @@ func hasEnvoy(p local.PodStatus) bool {
 	})
 }
 
-// warmingTime is how long something may warm before Settle goes on without it: a little more than a
-// proxy waits for a certificate from its agent. What lacks it for ever warms for ever.
+// warmingTime is how long a listener or cluster may warm before Settle goes on without it: a little
+// more than a proxy waits for a certificate from its agent. One whose certificate never comes warms
+// for ever.
 const warmingTime = 2500 * time.Millisecond
 
-// warmingGauges are how many listeners and clusters warm.
+// warmingGauges selects the statistics of Envoy that count listeners and clusters that warm.
 const warmingGauges = `^(listener_manager\.total_listeners_warming|cluster_manager\.warming_clusters)$`
 
 // awaitWarm returns when an Envoy has put in force all that it acknowledged: a listener or cluster
@@ -42,7 +43,7 @@ func awaitWarm(ctx context.Context, p local.PodStatus) error {
 		if err != nil {
 			return err
 		}
-		if !strings.ContainsAny(string(warming), "123456789") {
+		if !strings.ContainsAny(string(warming), "123456789") { // each count is 0
 			return nil
 		}
 		select {
