@@ -24,7 +24,16 @@ func (h handler) configDump(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	forgotten, ok := h.askedTime(w, r, &c)
+	if !ok {
+		return
+	}
 	dump, err := dumpOf(c, wholeTables(c))
+	if err == nil && len(forgotten) > 0 {
+		var part *anypb.Any
+		part, err = forgottenIn(forgotten)
+		dump.Configs = append(dump.Configs, part)
+	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

@@ -90,7 +90,7 @@ func (h handler) pages() map[string]http.HandlerFunc {
 		pages[page.Path(name)] = func(w http.ResponseWriter, r *http.Request) {
 			answer, err := content(r.URL.Query())
 			switch {
-			case errors.Is(err, errNotReady):
+			case errors.Is(err, errNotReady), errors.Is(err, ErrNotNow):
 				http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			case errors.Is(err, errNotDescribed):
 				http.Error(w, err.Error(), http.StatusNotFound)

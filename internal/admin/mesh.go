@@ -25,6 +25,8 @@ type Mesh struct {
 	Patches func(page.ObjectQuestion) (*page.PatchEffects, error)
 	// Plan says what manifests would do.
 	Plan func(context.Context, page.PlanQuestion) (*page.Plan, error)
+	// History is what is remembered of generations.
+	History History
 	// Cluster is the cluster's name; empty stands for "Kubernetes".
 	Cluster  string
 	Settings page.CensusSettings
@@ -45,7 +47,9 @@ func (m *Mesh) clusterID() string { return cmp.Or(m.Cluster, "Kubernetes") }
 func (m *Mesh) queries() map[string]func(url.Values) (any, error) {
 	return map[string]func(url.Values) (any, error){
 		page.Describe: m.describe, page.Authorize: m.authorize, page.Objects: m.countObjects,
-		page.Patches: m.patches,
+		page.Patches: m.patches, page.Past: m.history,
+		page.Blaming: m.blame, page.Differing: m.difference, page.Restoring: m.restoration,
+		page.Costing: m.cost,
 	}
 }
 

@@ -272,7 +272,9 @@ func (c *Cluster) run(ctx context.Context, p *Pipeline) error {
 
 // admission returns what the webhook needs.
 func (c *Cluster) admission(p *Pipeline) webhook.Options {
-	o := webhook.Options{Mesh: p.meshConfig, Metrics: c.o.Metrics, Log: c.o.Log}
+	o := webhook.Options{
+		Mesh: p.meshConfig, Metrics: c.o.Metrics, Log: c.o.Log, Budget: p.changeBudget, Reach: p.reach,
+	}
 	if c.injection != nil {
 		o.Injector, o.ProxyConfigs = c.injection.Injector, p.proxyConfigs
 	}

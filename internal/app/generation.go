@@ -13,6 +13,8 @@ type generation struct {
 	delta    *state.Delta
 	// step is what it compiles to; zero before that. Its classes are valid until it is published.
 	step compile.Step
+	// start is when it was begun to be compiled.
+	start time.Time
 }
 
 // consumers are those who take each generation, in this order. The loop's goroutine calls them.
@@ -35,6 +37,7 @@ func (p *Pipeline) consumersInOrder() consumers {
 			func(*generation) { p.differ.Advance() },
 		},
 		published: []func(*generation){
+			p.remember, // before anyone settles it
 			func(g *generation) { p.hub.Publish(p.registry.generation(g.step, g.delta)) },
 			func(*generation) { p.registry.setReady() },
 			p.endStreamsOfRemovedPods,
@@ -49,8 +52,7 @@ func (p *Pipeline) consumersInOrder() consumers {
 
 // advance compiles a generation and publishes it. It runs in the loop's goroutine.
 func (p *Pipeline) advance(w *state.Snapshot, d *state.Delta) {
-	start := time.Now()
-	g := &generation{snapshot: w, delta: d}
+	g := &generation{snapshot: w, delta: d, start: time.Now()}
 	for _, take := range p.consumers.first {
 		take(g)
 	}
@@ -63,7 +65,7 @@ func (p *Pipeline) advance(w *state.Snapshot, d *state.Delta) {
 	for _, take := range p.consumers.last {
 		take(g)
 	}
-	p.meters.compileTime(time.Since(start))
+	p.meters.compileTime(time.Since(g.start))
 	p.meters.compilerStats(p.compiler)
 }
 

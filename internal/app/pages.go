@@ -28,7 +28,7 @@ func (p *Pipeline) adminOptions() admin.Options {
 		RootNamespace: func() string { return p.meshConfig().RootNamespace },
 		Mesh: &admin.Mesh{
 			Snapshot: p.snapshot.Load, Problems: p.problemStore.Problems, Events: p.meters.events.all,
-			Patches: p.patchEffects, Plan: p.plan,
+			Patches: p.patchEffects, Plan: p.plan, History: pastPages{p},
 			Templates: p.templates(), Cluster: p.o.ClusterID, Settings: settingsOf(p.o),
 		},
 	}

@@ -122,7 +122,9 @@ type Pipeline struct {
 	meters       *meters
 	keys         *keySets
 	snapshot     atomic.Pointer[state.Snapshot]
+	applied      atomic.Pointer[state.Snapshot] // the latest, also if it is nothing new for proxies
 	consumers    consumers
+	past         past
 	planning     chan struct{} // holds who makes a plan
 }
 
@@ -140,6 +142,7 @@ func New(o Options) *Pipeline {
 	}
 	p.meters = &meters{metrics: p.metrics, known: map[uint64]struct{}{}, seed: maphash.MakeSeed()}
 
+	p.past = p.newPast()
 	p.problemStore = validate.NewProblemStore(o.Log, p.problemsChanged)
 	converter := convert.New(convert.Options{
 		Defaults: o.Mesh, ConfigMap: o.MeshConfigMap, Selected: o.Selected, Unready: o.Config.SendUnhealthy,
@@ -162,8 +165,8 @@ func New(o Options) *Pipeline {
 			Moves:     o.Config.DebounceMoves,
 		},
 		Publish:  p.advance,
-		Batched:  p.meters.debounced,
-		Arrived:  p.meters.event,
+		Batched:  p.batched,
+		Arrived:  p.arrived,
 		Problems: p.problemStore,
 		Logger:   o.Log,
 		Applied:  p.batchApplied(),
@@ -181,11 +184,15 @@ func New(o Options) *Pipeline {
 	})
 	p.registry = newRegistrar(p.compiler, o.Config)
 	p.registry.stated, p.registry.log = converter.Stated, o.Log
+	if o.Config.HistoryBytes > 0 {
+		p.registry.returned = p.past.recorder.Return
+	}
 	p.hub = fanout.NewHub(fanout.Options{
 		Throttle: o.Config.PushThrottle,
 		Metrics:  p.metrics,
 		Now:      time.Now,
 		Left:     p.registry.disconnected,
+		Recorded: p.settled,
 		Progress: func(pr fanout.Progress) {
 			p.loop.Progress(schedule.Delivery{Generation: pr.Generation, NearlyAll: pr.NearlyAll, Proxy: pr.Envoy})
 		},
@@ -306,6 +313,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	g.Go(func() error { return ignoreClosed(p.monitor.Serve(p.o.Monitoring)) })
 	p.serveLogLevels(ctx, g)
 	g.Go(func() error { return p.loop.Run(ctx) })
+	g.Go(func() error { p.past.recorder.Run(ctx); return nil })
 	g.Go(func() error { p.registry.secrets.run(ctx); return nil })
 	if p.o.Cluster != nil {
 		g.Go(func() error { return p.o.Cluster.run(ctx, p) })

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lateen-mesh/lateen/internal/admin"
+	"github.com/lateen-mesh/lateen/internal/admin/fields"
 	"github.com/lateen-mesh/lateen/internal/admin/page"
 	"github.com/lateen-mesh/lateen/internal/api/kinds"
 	"github.com/lateen-mesh/lateen/internal/compile"
@@ -24,16 +25,23 @@ const (
 	shownFields = 40
 )
 
+// planWait is how long a plan waits for others, such as those that the webhook makes for a budget.
+const planWait = 3 * time.Second
+
 // errTooMany is the error of a plan of too many objects.
 var errTooMany = fmt.Errorf("want at most %d objects", maxPlanned)
 
 // plan says what applying manifests would do to the connected proxies. Plans are made one at a
 // time.
 func (p *Pipeline) plan(ctx context.Context, q page.PlanQuestion) (*page.Plan, error) {
+	busy := time.NewTimer(planWait)
+	defer busy.Stop()
 	select {
 	case p.planning <- struct{}{}:
-	default:
+	case <-busy.C:
 		return nil, admin.ErrBusy
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 	ctx, cancel := context.WithTimeout(ctx, examineLimit)
 	defer cancel()
@@ -238,9 +246,9 @@ func plannedChange(c compile.Changed) page.PlannedChange {
 	case c.After == nil:
 		out.Verb = page.Deleted
 	case c.Type != resource.Secret:
-		fields := admin.ChangedFields(c.Type, c.Before, c.After)
-		out.Fields = fields[:min(len(fields), shownFields)]
-		out.Left = len(fields) - len(out.Fields)
+		differ := fields.Texts(admin.Render(c.Type, c.Before), admin.Render(c.Type, c.After))
+		out.Fields = differ[:min(len(differ), shownFields)]
+		out.Left = len(differ) - len(out.Fields)
 	}
 	return out
 }

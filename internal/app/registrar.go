@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/lateen-mesh/lateen/internal/admin/history"
 	"github.com/lateen-mesh/lateen/internal/api/convert"
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/app/config"
@@ -37,11 +38,14 @@ type registrar struct {
 	machines   *machineConns
 	// stated reads what a Pod says of its proxy; what is wrong in it Connect logs.
 	stated func(text string) (*model.Stated, []source.Problem)
-	log    *slog.Logger
+	// returned is told of classes that are made anew where they ended before; nil for nobody.
+	returned func(history.Return)
+	log      *slog.Logger
 
 	mu      sync.Mutex
 	members map[*fanout.Conn]*compile.Member
 	conns   map[*compile.Member]*fanout.Conn
+	leavers leavers
 }
 
 func newRegistrar(c *compile.Compiler, settings config.Config) *registrar {
@@ -57,6 +61,7 @@ func newRegistrar(c *compile.Compiler, settings config.Config) *registrar {
 		log:        slog.New(slog.DiscardHandler),
 		members:    map[*fanout.Conn]*compile.Member{},
 		conns:      map[*compile.Member]*fanout.Conn{},
+		leavers:    newLeavers(),
 	}
 }
 
@@ -88,6 +93,12 @@ func (r *registrar) Connect(ctx context.Context, node *serve.Node, id serve.Iden
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.members[conn], r.conns[m] = m, conn
+		if r.returned == nil {
+			return
+		}
+		if back, is := r.leavers.joined(m, p); is {
+			r.returned(back)
+		}
 	})
 	r.secrets.connected(conn, right)
 	if err := r.machines.connected(conn, node, id); err != nil {
@@ -161,7 +172,12 @@ func (r *registrar) disconnected(c *fanout.Conn) {
 	r.secrets.disconnected(c)
 	r.machines.disconnected(c)
 	if m != nil {
-		r.compiler.Leave(m)
+		was := r.compiler.Leave(m)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.returned != nil {
+			r.leavers.left(was)
+		}
 	}
 }
 
@@ -173,6 +189,7 @@ func (r *registrar) generation(s compile.Step, d *state.Delta) fanout.Generation
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.leavers.newest = max(r.leavers.newest, s.LastClass)
 	for _, m := range s.Moved {
 		if conn := r.conns[m.Member]; conn != nil {
 			g.Moved = append(g.Moved, fanout.Move{Conn: conn, Class: m.Class, State: m.State, Overlay: m.Overlay})

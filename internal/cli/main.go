@@ -33,7 +33,9 @@ func newRoot() *cobra.Command {
 	root.AddCommand(serve.Request(), up.Sample(), inspect.Inject())
 	for _, looks := range []func(*terminal.Writer) *cobra.Command{
 		inspect.Status, inspect.ProxyConfig, inspect.Version, inspect.Analyze, inspect.Plan, inspect.Advise,
-		inspect.Describe, inspect.Authz, inspect.Dashboard, inspect.EnvoyFilter,
+		inspect.Describe, inspect.Authz, inspect.Dashboard, inspect.EnvoyFilter, inspect.History, inspect.Why,
+		inspect.At, inspect.Blame, inspect.DiffConfig, inspect.Rollback,
+		inspect.Cost,
 	} {
 		root.AddCommand(looks(out))
 	}

@@ -40,6 +40,8 @@ type Step struct {
 	Changed []resource.ClassState
 	// Moved are the proxies that get another class or other own addresses.
 	Moved []MemberMove
+	// LastClass is the newest class: those that come later have higher numbers.
+	LastClass resource.ClassID
 	// Appeared are problems that classes see in this step and did not see before. Fixed are those
 	// that no class sees any more.
 	Appeared, Fixed []source.Problem
@@ -52,6 +54,10 @@ type Step struct {
 type MemberMove struct {
 	Member *Member
 	Placement
+	// From is the class that it had, and Was the state of that: the new one if the class of that id
+	// is in Changed.
+	From resource.ClassID
+	Was  resource.State
 }
 
 // NewCompiler returns a Compiler that starts with an empty snapshot.

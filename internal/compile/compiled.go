@@ -194,6 +194,7 @@ func (c *compiled) advance(d *state.Delta, changed []resource.ClassState) Step {
 		c.matched.update(cl, c.builder.problems)
 	}
 	step.Appeared, step.Fixed = c.builder.problems.Flush()
+	step.LastClass = c.nextID
 	return step
 }
 

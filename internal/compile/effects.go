@@ -90,7 +90,7 @@ func (c *Compiler) Foresee(d *state.Delta) Foresight {
 		}
 		key := effectKey{m.variant.state, to}
 		if by[key] == nil {
-			changes := changesOf(m.variant.state, to)
+			changes := Differences(m.variant.state, to)
 			content := contentOf(changes)
 			if alike[content] == nil {
 				alike[content] = &Effect{Changes: changes}
@@ -118,8 +118,8 @@ func (e *Effect) add(m *Member) {
 	}
 }
 
-// changesOf returns what differs between two states.
-func changesOf(from, to resource.State) (list []Changed) {
+// Differences returns what differs between two states, by type and name.
+func Differences(from, to resource.State) (list []Changed) {
 	for typ := range resource.NumTypes {
 		resource.Diff(from.Set(typ), to.Set(typ), func(before, after *resource.Resource) {
 			list = append(list, Changed{typ, before, after})

@@ -33,6 +33,9 @@ type known struct {
 	Account string
 }
 
+// Name returns the name and the namespace of the proxy.
+func (m *Member) Name() (name, namespace string) { return m.known.Proxy.Name, m.known.Proxy.Namespace }
+
 func newMember(f Facts) *Member { return &Member{known: known{f.Proxy, f.Account}} }
 
 // facts returns what a member said of itself when it connected.
@@ -98,14 +101,37 @@ func (c *Compiler) HasClass(f Facts) bool {
 	return c.classes[key] != nil
 }
 
+// Seat is what decides which class a proxy is of, and which variant of it. Seats can be compared:
+// a class that is forgotten and made anew has another id, and the same Seat.
+type Seat struct {
+	class scope.Class
+	near  model.Labels
+}
+
+// Seat returns the seat of a member. It may be called where Join passes one on.
+func (m *Member) Seat() Seat { return Seat{m.variant.class.key, m.variant.near} }
+
+// Left is the class that a proxy had which left.
+type Left struct {
+	Class resource.ClassID
+	Seat  Seat
+	// State is the last one of a class that was forgotten, as its last proxy left; else none.
+	State resource.State
+}
+
 // Leave removes a proxy. A class without proxies is forgotten.
-func (c *Compiler) Leave(m *Member) {
+func (c *Compiler) Leave(m *Member) (was Left) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.members.remove(m) {
-		return
+		return was
 	}
+	was.Class, was.Seat = m.variant.id, m.Seat()
 	c.release(m.variant)
+	if m.variant.members == 0 {
+		was.State = m.variant.state
+	}
+	return was
 }
 
 func (c *compiled) release(at *variant) {

@@ -51,7 +51,7 @@ func (c *compiled) moveTo(m *Member, to seat, step *Step) {
 	before, own := c.seatedAt(m)
 	p := c.place(m, to)
 	if now, has := c.seatedAt(m); now != before || has != own {
-		step.Moved = append(step.Moved, MemberMove{Member: m, Placement: p})
+		step.Moved = append(step.Moved, MemberMove{Member: m, Placement: p, From: before.id, Was: before.state})
 	}
 }
 
@@ -96,12 +96,13 @@ func (c *compiled) rename(cl *class, key scope.Class, step *Step) {
 	}
 }
 
-// change notes the last state of a class in the step.
+// change notes the last state of a class in the step, and the one that it had before the step.
 func (s *Step) change(to resource.ClassState) {
 	i := slices.IndexFunc(s.Changed, func(o resource.ClassState) bool { return o.Class == to.Class })
 	if i < 0 {
 		s.Changed = append(s.Changed, to)
 		return
 	}
+	to.Was = s.Changed[i].Was
 	s.Changed[i] = to
 }

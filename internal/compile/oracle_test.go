@@ -264,7 +264,36 @@ func (o *oracle) apply(t *rapid.T, updates []meshlife.Update) (step Step, publis
 	if o.plans && d.From.Generation > 0 {
 		o.requireForeseen(foreseen, had)
 	}
+	o.requireBefore(step, had)
 	return step, true
+}
+
+// requireBefore checks that a step says of each proxy what it had: the state of its class before,
+// and the class that it left.
+func (o *oracle) requireBefore(step Step, had map[*Member]Placement) {
+	was := map[resource.ClassID]resource.State{}
+	for _, changed := range step.Changed {
+		was[changed.Class] = changed.Was
+	}
+	moved := map[*Member]bool{}
+	for _, m := range step.Moved {
+		moved[m.Member] = true
+		before, stepped := was[m.From]
+		if !stepped {
+			before = m.Was
+		}
+		require.Equal(o.tb, had[m.Member].Class, m.From)
+		require.True(o.tb, had[m.Member].State.Equal(before))
+	}
+	for m, p := range had {
+		switch before, changed := was[p.Class]; {
+		case moved[m]:
+		case changed:
+			require.True(o.tb, p.State.Equal(before))
+		default:
+			require.True(o.tb, p.State.Equal(o.placed[m].State))
+		}
+	}
 }
 
 func stateUpdates(updates []meshlife.Update) []state.Update {

@@ -198,8 +198,9 @@ func (v *variant) setState(next resource.State, changed []resource.ClassState) [
 	if v.state == next || v.state.Equal(next) {
 		return changed
 	}
+	was := v.state
 	v.state = next
-	return append(changed, resource.ClassState{Class: v.id, State: next})
+	return append(changed, resource.ClassState{Class: v.id, State: next, Was: was})
 }
 
 // stateAt makes the class's state at a place.

@@ -10,7 +10,7 @@ type Admission struct {
 	// Passed counts allowed objects by group, version and resource. galley_validation_passed.
 	Passed *prometheus.CounterVec
 	// Failed counts refused objects by group, version, resource and reason ("yaml_decode_error",
-	// "invalid_resource"). galley_validation_failed.
+	// "invalid_resource", "over_budget"). galley_validation_failed.
 	Failed *prometheus.CounterVec
 	// HTTPErrors counts requests that got no decision, by HTTP status.
 	// galley_validation_http_error.

@@ -27,8 +27,9 @@ type Metrics struct {
 	CA        CA
 	Machines  Machines
 
-	// Drops counts what was dropped to keep a queue bounded, by reason: "push_record" (a record of
-	// a push that nobody read), "open_push" (a push whose last ACK was not waited for),
+	// Drops counts what was dropped to keep a queue bounded, by reason: "history" (a report that is
+	// not remembered), "history_disk" (one that is not on disk), "push_record" (a record of a push
+	// that nobody read), "open_push" (a push whose last ACK was not waited for),
 	// "health_of_no_entry" (the health of a workload that has no WorkloadEntry),
 	// "distrusted_name" (a name whose version a proxy's next stream would not have believed).
 	// lateen_drops_total.

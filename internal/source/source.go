@@ -41,6 +41,9 @@ type Change struct {
 	// Origin tells a user where the object is: "examples/bookinfo/reviews.yaml:12", or empty for an
 	// API server.
 	Origin string
+	// Partial is set if Object lacks fields of the object as it was written, since they could not
+	// be read, or stands for one that could not be read at all.
+	Partial bool
 	// ObservedAt is when the change reached this process; the end-to-end metric counts from it.
 	ObservedAt time.Time
 }

@@ -97,6 +97,8 @@ var rules = []rule{
 	{"xds/admission", ""},
 	{"xds/serve", "observe xds/resource xds/session xds/fanout xds/admission"},
 	{"admin/page", "api/kinds source mesh/policy mesh/census"},
+	{"admin/fields", "admin/page"},
+	{"admin/history", "api/kinds source xds/resource admin/page admin/fields"},
 	{"admin", "api/kinds source api/model mesh/policy mesh/state mesh/scope mesh/census xds/resource xds/session " +
 		"xds/serve admin/page"},
 	{"trust/ca", "observe"},
@@ -129,10 +131,11 @@ var rules = []rule{
 		"cluster/inject"},
 	{"cluster/webhook/registration", "observe api/kinds"},
 	{"app", "observe app/config api/compliance api/kinds source source/manifest api/jwks api/model api/convert " +
-		"mesh/policy mesh/state mesh/validate mesh/schedule mesh/scope mesh/census xds/resource xds/proxystats " +
-		"compile xds/fanout xds/serve admin/page admin cluster/tokenreview cluster/certs cluster/leader install " +
-		"cluster/status cluster/gateways cluster/inject cluster/inject/watch cluster/webhook " +
-		"cluster/webhook/registration trust/ca trust/keysets cluster/keysets cluster/machines"},
+		"mesh/policy mesh/state mesh/validate mesh/schedule mesh/scope mesh/census xds/resource " +
+		"xds/proxystats compile xds/fanout xds/serve admin/page admin/fields admin/history admin " +
+		"cluster/tokenreview cluster/certs cluster/leader install cluster/status cluster/gateways " +
+		"cluster/inject cluster/inject/watch cluster/webhook cluster/webhook/registration trust/ca " +
+		"trust/keysets cluster/keysets cluster/machines"},
 	{"local/sample", ""},
 	{"local/agents", "observe agent/certs agent/wire trust/ca"},
 	{"local", "api/kinds source api/model api/convert trust/ca local/agents xds/proxystats"},

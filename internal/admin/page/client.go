@@ -24,6 +24,11 @@ const (
 	Objects   = "census"
 	Patches   = "patchz"
 	Planning  = "planz"
+	Past      = "historyz"
+	Blaming   = "blamez"
+	Differing = "diffz"
+	Restoring = "restorez"
+	Costing   = "costz"
 	Problems  = "problems"
 	List      = "list"
 )

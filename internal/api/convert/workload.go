@@ -3,6 +3,7 @@ package convert
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,7 +15,30 @@ import (
 )
 
 func (r *reader) namespace(in *corev1.Namespace) []Object {
-	return []Object{&model.Namespace{Meta: r.meta, Labels: r.labels("metadata.labels", in.Labels)}}
+	return []Object{&model.Namespace{
+		Meta: r.meta, Labels: r.labels("metadata.labels", in.Labels),
+		Budget: model.ChangeBudget{
+			Warns:   r.budget(kinds.WarnsAtAnnotation, in.Annotations),
+			Refuses: r.budget(kinds.RefusedAtAnnotation, in.Annotations),
+		},
+	}}
+}
+
+// budget is a number of proxies; that of the mesh, 0, if it is none.
+func (r *reader) budget(name string, annotations map[string]string) int {
+	text, set := annotations[name]
+	if !set {
+		return 0
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n <= 0 {
+		r.fail(
+			path("metadata.annotations").key(name), text, "is no number of proxies; that of the mesh holds",
+			"a number from 1 on",
+		)
+		return 0
+	}
+	return n
 }
 
 // node reads the locality of a node and nothing else, so that heartbeats change nothing.

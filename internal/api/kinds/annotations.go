@@ -23,6 +23,16 @@ const (
 	// ProtectsAnnotation says of an EnvoyFilter that the filters which it adds are there to
 	// protect: nothing passes where one of them cannot be had.
 	ProtectsAnnotation = "lateen.io/protects"
+	// WarnsAtAnnotation and RefusedAtAnnotation say of a namespace from how many proxies on a
+	// change of an object in it is warned of, and refused.
+	WarnsAtAnnotation   = "lateen.io/change-warns-at"
+	RefusedAtAnnotation = "lateen.io/change-refused-at"
+	// OverBudgetAnnotation with the value "allow" has an object stored that reaches more proxies
+	// than that. The webhook alone reads it.
+	OverBudgetAnnotation = "lateen.io/over-budget"
+	// RegisteredAnnotation is on a WorkloadEntry that the control plane wrote for a machine, with
+	// the WorkloadGroup of that. History reads it, and no conversion.
+	RegisteredAnnotation = "istio.io/autoRegistrationGroup"
 	// DryRunAnnotation turns an AuthorizationPolicy into one that decides nothing.
 	DryRunAnnotation = "istio.io/dry-run"
 	// AppAddressAnnotation and OutboundAddressAnnotation give a pod of a local mesh its own
@@ -44,6 +54,6 @@ func UsedAnnotations() []string {
 		ExportAnnotation, DistributionAnnotation, TopologyAnnotation, HintsAnnotation,
 		AppAddressAnnotation, OutboundAddressAnnotation, ClassAnnotation, HealthAnnotation, TemplatesAnnotation,
 		DryRunAnnotation, ServiceTypeAnnotation, IdentitiesAnnotation, AccountsAnnotation, ReferencedAnnotation,
-		ProtectsAnnotation,
+		ProtectsAnnotation, WarnsAtAnnotation, RefusedAtAnnotation, RegisteredAnnotation,
 	}
 }

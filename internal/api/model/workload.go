@@ -16,6 +16,12 @@ import (
 type Namespace struct {
 	Meta
 	Labels Labels
+	Budget ChangeBudget // of its objects; zero fields stand for the mesh's
+}
+
+// ChangeBudget is how many proxies a change of an object may reach. Zero is without a limit.
+type ChangeBudget struct {
+	Warns, Refuses int // from so many on
 }
 
 // Node is what Lateen uses of a Kubernetes node: where its pods run.

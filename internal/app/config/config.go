@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -57,6 +58,14 @@ type Config struct {
 	StreamsPerAddress int
 	// MaxRecvMsgSize is the largest request in bytes (ISTIO_GPRC_MAXRECVMSGSIZE, 8 MiB).
 	MaxRecvMsgSize int
+	// HistoryBytes is how much memory may remember generations (LATEEN_HISTORY_BYTES, 32 MiB; 0:
+	// nothing is remembered).
+	HistoryBytes int
+	// HistoryDir is the directory that keeps them over a restart (LATEEN_HISTORY_DIR; empty: none).
+	HistoryDir string
+	// ChangeWarnsAt and ChangeRefusedAt are how many proxies a change may reach, where a namespace
+	// says nothing (LATEEN_CHANGE_WARNS_AT, LATEEN_CHANGE_REFUSED_AT, 0: no limit).
+	ChangeWarnsAt, ChangeRefusedAt int
 	// TokenAudiences are the accepted audiences of a proxy's token (TOKEN_AUDIENCES, istio-ca).
 	TokenAudiences []string
 	// CA is set if this is a certificate authority (ENABLE_CA_SERVER, true).
@@ -170,6 +179,10 @@ func FromEnv(lookup func(string) (string, bool)) (Config, error) {
 		SendTimeout:          read(&r, "PILOT_XDS_SEND_TIMEOUT", 0, duration),
 		StreamsPerAddress:    read(&r, "LATEEN_MAX_STREAMS_PER_ADDRESS", 2048, count),
 		MaxRecvMsgSize:       read(&r, "ISTIO_GPRC_MAXRECVMSGSIZE", 8<<20, count),
+		HistoryBytes:         read(&r, "LATEEN_HISTORY_BYTES", 32<<20, count),
+		HistoryDir:           read(&r, "LATEEN_HISTORY_DIR", "", directory),
+		ChangeWarnsAt:        read(&r, "LATEEN_CHANGE_WARNS_AT", 0, count),
+		ChangeRefusedAt:      read(&r, "LATEEN_CHANGE_REFUSED_AT", 0, count),
 		TokenAudiences:       read(&r, "TOKEN_AUDIENCES", []string{"istio-ca"}, words),
 		CA:                   read(&r, "ENABLE_CA_SERVER", true, boolean),
 		ExternalCA:           read(&r, "EXTERNAL_CA", false, externalCA),
@@ -393,6 +406,13 @@ func boolean(s string) (bool, error) {
 		return false, fmt.Errorf("want true or false")
 	}
 	return b, nil
+}
+
+func directory(s string) (string, error) {
+	if !filepath.IsAbs(s) {
+		return "", fmt.Errorf("want an absolute path, as /var/lib/lateen")
+	}
+	return filepath.Clean(s), nil
 }
 
 func count(s string) (int, error) {

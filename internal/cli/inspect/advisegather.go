@@ -127,6 +127,7 @@ func (f *adviseFlags) live(
 		return r, err
 	}
 	setCensus(facts, &now, &earlier)
+	f.setCosts(ctx, endpoints, facts)
 	if r, err = statusOf(ctx, endpoints); err != nil {
 		return r, err
 	}
@@ -157,6 +158,27 @@ func firstCensus(ctx context.Context, endpoints []remote.Endpoint, into *page.Ce
 		}
 	}
 	return err
+}
+
+// setCosts takes over what changes took in the window. It is not known if a replica remembers
+// nothing.
+func (f *adviseFlags) setCosts(ctx context.Context, endpoints []remote.Endpoint, facts *advise.Facts) {
+	if f.window <= 0 {
+		return
+	}
+	cost, err := costOf(ctx, endpoints, page.CostQuestion{By: page.ByObject, Since: time.Now().Add(-f.window)})
+	if err != nil {
+		return
+	}
+	facts.Costs.Window = f.window.Seconds()
+	for _, row := range cost.Rows {
+		kind, name, _ := strings.Cut(row.Name, " ")
+		of := advise.Cost{Kind: kind, Name: name, Changes: row.Changes, Seconds: row.Seconds}
+		if namespace, name, has := strings.Cut(name, "/"); has {
+			of.Namespace, of.Name = namespace, name
+		}
+		facts.Costs.Objects = append(facts.Costs.Objects, of)
+	}
 }
 
 // setCensus takes over what a page says, and the events since an earlier one.

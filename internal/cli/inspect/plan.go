@@ -210,19 +210,7 @@ func printPlannedChange(out *terminal.Writer, c page.PlannedChange) {
 		line = out.Paint(s, line)
 	}
 	out.Line("%s", line)
-	for _, f := range c.Fields {
-		switch {
-		case f.Before == "":
-			out.Line("    %s", out.Paint(terminal.Good, "+ "+f.Path+": "+f.After))
-		case f.After == "":
-			out.Line("    %s", out.Paint(terminal.Bad, "- "+f.Path+": "+f.Before))
-		default:
-			out.Line("    ~ %s: %s → %s", f.Path, f.Before, f.After)
-		}
-	}
-	if c.Left > 0 {
-		out.Line("    and %d more fields", c.Left)
-	}
+	printFields(out, "    ", c.Fields, c.Left)
 }
 
 func exitOfPlan(p *page.Plan) error {

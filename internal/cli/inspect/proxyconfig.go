@@ -28,6 +28,7 @@ type proxyConfigFlags struct {
 	output string
 	file   string
 	live   bool
+	at     string
 	filter rowFilter
 }
 
@@ -53,7 +54,8 @@ are never shown.`,
 		Example: `  lateen proxy-config productpage-v1-7c9d8f6b5-x2x4q.default routes
   lateen pc cluster productpage --fqdn reviews.default.svc.cluster.local --direction outbound
   lateen proxy-config productpage clusters -o json
-  lateen proxy-config listeners --file config_dump.json`,
+  lateen proxy-config listeners --file config_dump.json
+  lateen proxy-config productpage routes --at 14:02`,
 		Args:              func(cmd *cobra.Command, args []string) error { return f.arguments(cmd, args) },
 		ValidArgsFunction: f.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -70,6 +72,7 @@ are never shown.`,
 	flags := cmd.Flags()
 	flags.StringVarP(&f.file, "file", "f", "", "a config dump of Envoy in place of a proxy; - is the standard input")
 	flags.BoolVar(&f.live, "live", false, "what the proxy's Envoy has, through a port-forward to its Pod")
+	flags.StringVar(&f.at, "at", "", "what it was given then: a duration ago (1h), a time (14:02) or RFC 3339")
 	flags.StringVar(&f.filter.host, "fqdn", "", "only what is about this host")
 	flags.IntVar(&f.filter.port, "port", 0, "only what is about this port")
 	flags.StringVar(&f.filter.direction, "direction", "", "only what is inbound or outbound")
@@ -81,7 +84,7 @@ are never shown.`,
 		return nil
 	})
 	_ = cmd.MarkFlagFilename("file")
-	cmd.MarkFlagsMutuallyExclusive("file", "live")
+	cmd.MarkFlagsMutuallyExclusive("file", "live", "at")
 	return cmd
 }
 
@@ -149,14 +152,25 @@ func (f *proxyConfigFlags) body(cmd *cobra.Command, kind, proxy string) ([]byte,
 		return nil, err
 	}
 	ownsOnly := kind == kindBootstrap || kind == kindSecrets
-	if f.live || ownsOnly && at.Cluster != nil {
+	if f.at != "" && kind == kindBootstrap {
+		return nil, errors.New("of a bootstrap nothing is remembered; want another kind, or no --at")
+	}
+	if f.live || ownsOnly && at.Cluster != nil && f.at == "" {
 		return envoyDump(ctx, at, p)
 	}
 	if kind == kindBootstrap {
 		return nil, errors.New("only the proxy knows its bootstrap; want a proxy in a cluster (--kubeconfig FILE), " +
 			"or a dump of its admin port with --file (curl 127.0.0.1:15000/config_dump)")
 	}
-	return at.Fetch(ctx, page.Path(page.Dump), url.Values{"proxyID": {p.ProxyID}})
+	query := url.Values{"proxyID": {p.ProxyID}}
+	if f.at != "" {
+		then, err := pastOf(f.at)
+		if err != nil {
+			return nil, fmt.Errorf("--at: %w", err)
+		}
+		query.Set(page.ConfigAt, then)
+	}
+	return at.Fetch(ctx, page.Path(page.Dump), query)
 }
 
 // envoyDump asks the Envoy of a proxy's Pod.
@@ -254,6 +268,7 @@ func (f *proxyConfigFlags) print(cmd *cobra.Command, out *terminal.Writer, kind 
 		return f.printAll(cmd, out, dump)
 	}
 	table, resources := dump.section(kind, f.filter)
+	dump.tellForgotten(cmd)
 	if f.output == "table" {
 		out.Table(table)
 		if len(table.Rows) == 0 && kind == kindSecrets {
@@ -266,6 +281,7 @@ func (f *proxyConfigFlags) print(cmd *cobra.Command, out *terminal.Writer, kind 
 
 func (f *proxyConfigFlags) printAll(cmd *cobra.Command, out *terminal.Writer, dump *configDump) error {
 	all := map[string][]any{}
+	dump.tellForgotten(cmd)
 	for _, s := range sections() {
 		table, resources := dump.section(s.kind, f.filter)
 		all[s.kind] = resources

@@ -33,7 +33,7 @@ type Machine struct {
 
 // The annotations of a WorkloadEntry that is written here. The times are in RFC 3339.
 const (
-	groupAnnotation        = "istio.io/autoRegistrationGroup"
+	groupAnnotation        = kinds.RegisteredAnnotation
 	controllerAnnotation   = "istio.io/workloadController"
 	connectedAnnotation    = "istio.io/connectedAt"
 	disconnectedAnnotation = "istio.io/disconnectedAt"

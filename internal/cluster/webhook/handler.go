@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -17,6 +19,7 @@ import (
 	"github.com/lateen-mesh/lateen/internal/api/model"
 	"github.com/lateen-mesh/lateen/internal/cluster/inject"
 	"github.com/lateen-mesh/lateen/internal/observe"
+	"github.com/lateen-mesh/lateen/internal/source"
 	"github.com/lateen-mesh/lateen/internal/source/untrusted"
 )
 
@@ -37,8 +40,14 @@ type Options struct {
 	Injector func() (*inject.Injector, error)
 	// ProxyConfigs returns those in force for a Pod's namespace and labels; nil for none.
 	ProxyConfigs func(namespace string, labels map[string]string) model.ProxyConfigs
-	Metrics      *observe.Metrics
-	Log          *slog.Logger
+	// Budget returns how many proxies a change of an object of a namespace may reach; nil for no
+	// limits.
+	Budget func(namespace string) model.ChangeBudget
+	// Reach returns how many proxies would get something by changes; false if that is not known
+	// now.
+	Reach   func(context.Context, []source.Change) (proxies int, known bool)
+	Metrics *observe.Metrics
+	Log     *slog.Logger
 }
 
 // handler answers requests. It keeps nothing of those that it has answered.
@@ -46,6 +55,7 @@ type handler struct {
 	Options
 	converter *convert.Converter
 	intake    *intake
+	weighing  chan struct{} // holds what is weighed
 	logLimit  observe.LogLimit
 }
 
@@ -55,7 +65,7 @@ func NewHandler(o Options) http.Handler { return newHandler(o).routes() }
 
 func newHandler(o Options) *handler {
 	return &handler{
-		Options: o, intake: newIntake(defaultLimits),
+		Options: o, intake: newIntake(defaultLimits), weighing: make(chan struct{}, weighedAtOnce),
 		// its own: what is refused leaves nothing in the pipeline's pools
 		converter: convert.New(convert.Options{Defaults: o.Mesh()}),
 	}
@@ -86,8 +96,11 @@ func NewServer(h http.Handler) *http.Server {
 	}
 }
 
-// decide answers a request that came to a path. The error is about the request, not its object.
-type decide func(path string, r *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)
+// decide answers a request that came to a path. It may leave its place before it waits for
+// something. The error is about the request, not its object.
+type decide func(
+	ctx context.Context, leave func(), path string, r *admissionv1.AdmissionRequest,
+) (*admissionv1.AdmissionResponse, error)
 
 // answer returns a handler that reads the request before it takes one of the places, so that a slow
 // client takes none.
@@ -112,13 +125,14 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, by decide) {
 		h.fail(w, err)
 		return
 	}
+	leave = sync.OnceFunc(leave)
 	defer leave()
 	request, err := parseReview(body)
 	if err != nil {
 		h.fail(w, err)
 		return
 	}
-	response, err := by(r.URL.Path, request)
+	response, err := by(r.Context(), leave, r.URL.Path, request)
 	if err != nil {
 		h.fail(w, err)
 		return

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"time"
@@ -17,7 +18,9 @@ const InjectPath = "/inject"
 
 // inject answers with the patch that adds a proxy to a Pod. It ignores everything but the creation
 // of Pods. Without an injector there is no answer, and the API server's failure policy decides.
-func (h *handler) inject(path string, r *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+func (h *handler) inject(
+	_ context.Context, _ func(), path string, r *admissionv1.AdmissionRequest,
+) (*admissionv1.AdmissionResponse, error) {
 	response := &admissionv1.AdmissionResponse{UID: r.UID, Allowed: true}
 	if !createsPod(r) && !isOfKubeInject(r) {
 		return response, nil

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -22,6 +23,7 @@ import (
 const (
 	unreadable = "yaml_decode_error"
 	invalid    = "invalid_resource"
+	overBudget = "over_budget"
 )
 
 // maxReported limits the errors, and the warnings, that are reported of one object.
@@ -31,16 +33,21 @@ const maxReported = 20
 type verdict struct {
 	reason           string // why it is refused; empty if it is allowed
 	errors, warnings []source.Problem
+	changes          []source.Change // what would be stored
 }
 
 // validate says whether an object may be stored.
-func (h *handler) validate(_ string, r *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
-	return h.respond(r), nil
+func (h *handler) validate(
+	ctx context.Context, leave func(), _ string, r *admissionv1.AdmissionRequest,
+) (*admissionv1.AdmissionResponse, error) {
+	return h.respond(ctx, leave, r), nil
 }
 
 // respond decides on one request. A dry run is treated like any other request, since nothing is
 // written here.
-func (h *handler) respond(r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+func (h *handler) respond(
+	ctx context.Context, leave func(), r *admissionv1.AdmissionRequest,
+) *admissionv1.AdmissionResponse {
 	response := &admissionv1.AdmissionResponse{UID: r.UID, Allowed: true}
 	stored := r.Operation == admissionv1.Create || r.Operation == admissionv1.Update
 	if !slices.Contains(kinds.ValidatedGroups(), r.Kind.Group) || !stored || r.SubResource != "" {
@@ -52,6 +59,9 @@ func (h *handler) respond(r *admissionv1.AdmissionRequest) *admissionv1.Admissio
 		// It got in while nobody was there to refuse it. What is wrong with it is not this update's
 		// doing, and whoever removes a finalizer or sets a label must be able to.
 		v.reason, v.warnings, v.errors = "", append(v.errors, v.warnings...), nil
+	}
+	if v.reason == "" {
+		h.weigh(ctx, leave, r.Namespace, &v)
 	}
 	h.count(r, v)
 	response.Warnings = details(v.warnings)
@@ -87,7 +97,9 @@ func (h *handler) check(r *admissionv1.AdmissionRequest) verdict {
 		return v
 	}
 	for _, d := range reading.Documents {
-		v.add(h.converter.Convert(d.Change(time.Time{}), h.Mesh()).Problems)
+		change := d.Change(time.Time{})
+		v.add(h.converter.Convert(change, h.Mesh()).Problems)
+		v.changes = append(v.changes, change)
 	}
 	if len(v.errors) > 0 {
 		v.reason = invalid

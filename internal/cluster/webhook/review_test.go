@@ -169,7 +169,7 @@ func TestWhatIsNoReviewIsRefused(t *testing.T) {
 func TestLabelsAreBounded(t *testing.T) {
 	h := handlerWith(newMetrics())
 	for i := range 100 {
-		h.respond(&admissionv1.AdmissionRequest{
+		h.respond(t.Context(), func() {}, &admissionv1.AdmissionRequest{
 			Operation: admissionv1.Create,
 			Kind:      metav1.GroupVersionKind{Group: "networking.istio.io", Version: "v1", Kind: "Gateway"},
 			Resource: metav1.GroupVersionResource{

@@ -49,6 +49,9 @@ type BatchStats struct {
 	Changes int           // to objects of the mesh
 	Waited  time.Duration // from the arrival of its oldest change until it was applied
 	Took    time.Duration // to convert, apply and check it
+	// Snapshot is what it leads to. It may be the one before, or differ from it in nothing that is
+	// for proxies.
+	Snapshot *state.Snapshot
 }
 
 // Loop is the goroutine that writes the mesh. It takes events into the queues, and converts,
@@ -354,7 +357,7 @@ func (l *Loop) publish(b *batch) {
 	if !b.oldest.IsZero() {
 		waited = now.Sub(b.oldest)
 	}
-	l.o.Batched(BatchStats{Changes: b.updates, Waited: waited, Took: b.took})
+	l.o.Batched(BatchStats{Changes: b.updates, Waited: waited, Took: b.took, Snapshot: next})
 	l.o.Problems.Publish()
 	l.published = next
 	if initial || !b.delta.IsEmpty() {

@@ -354,6 +354,12 @@ func (s *Snapshot) Credential(namespace, name string) *model.Credential {
 	return found
 }
 
+// Namespace returns a namespace; nil if there is none, or it is not read.
+func (s *Snapshot) Namespace(name string) *model.Namespace {
+	n, _ := s.namespaces.by[namespacesByName].get(join(name))
+	return n
+}
+
 // Sidecars yields the Sidecars of a namespace.
 func (s *Snapshot) Sidecars(namespace string) iter.Seq[*model.Sidecar] {
 	return s.sidecars.by[sidecarsByNamespace].under(join(namespace))

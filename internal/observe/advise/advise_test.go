@@ -308,6 +308,11 @@ func ruleCases() []ruleCase {
 			effect: "replicas at least", before: 1, after: 2,
 		},
 		{
+			name: "a namespace is noisy", make: func(f *Facts) { f.Costs = noisyCosts() },
+			want: []string{"noisy-namespace"}, bad: []Signal{Traffic}, by: NoFactor,
+			effect: "CPU of changes without those of EndpointSlice ns-03/flapping-x2x4q", before: 0.1, after: 0.02,
+		},
+		{
 			name: "changes are late and nothing is full", make: late, want: []string{"slow-proxies"},
 			bad: []Signal{Latency}, by: Elsewhere,
 		},

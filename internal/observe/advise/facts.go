@@ -18,7 +18,9 @@ type Facts struct {
 	Replicas []Replica
 	Proxies  []Proxy
 	// Events are the changes of objects in the window, by namespace; nil if they are not known.
-	Events   map[string]float64
+	Events map[string]float64
+	// Costs are of changes in the window.
+	Costs    Costs
 	Calls    Calls
 	Settings Settings
 	// Autoscaler is that of the control plane; nil if there is none or it is not known.

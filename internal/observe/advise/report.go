@@ -133,6 +133,7 @@ func rules() []rule {
 		{"internal-errors", Errors, "repair", (*diagnosis).internalErrors},
 		{"sidecar", Traffic, "Sidecar", (*diagnosis).sidecars},
 		{"discovery-selectors", Traffic, "meshConfig.discoverySelectors", (*diagnosis).selectors},
+		{"noisy-namespace", Traffic, "rate of changes", (*diagnosis).noisy},
 		{"gateway-filter", Traffic, "PILOT_FILTER_GATEWAY_CLUSTER_CONFIG", (*diagnosis).gatewayFilter},
 		{"dns", Traffic, "ServiceEntry", (*diagnosis).dns},
 		{"telemetry", Traffic, "Telemetry", (*diagnosis).telemetry},

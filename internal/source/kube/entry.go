@@ -63,9 +63,11 @@ func (r *reader) read(o metav1.Object) (entry, bool) {
 		}
 		r.readCustom(o, &e)
 	default:
+		by := r.writer(o)
 		r.resource.builtin.trim(o)
 		e.object = o
 		r.buffer = appendDeterministic(r.buffer, o)
+		o.SetManagedFields(by)
 	}
 	if e.object != nil {
 		e.fingerprint |= hasObject
@@ -76,6 +78,26 @@ func (r *reader) read(o metav1.Object) (entry, bool) {
 	}
 	e.fingerprint |= fingerprint(maphash.Bytes(r.seed, r.buffer)) &^ (hasObject | hasReport)
 	return e, true
+}
+
+// writer returns who wrote an object last, but for its status, as the one entry of its
+// managedFields: for history. Of kinds that change all the time nobody asks.
+func (r *reader) writer(o metav1.Object) []metav1.ManagedFieldsEntry {
+	switch r.resource.kind {
+	case kinds.Pod, kinds.Node, kinds.EndpointSlice, kinds.Secret:
+		return nil
+	}
+	var last *metav1.ManagedFieldsEntry
+	list := o.GetManagedFields()
+	for i := range list {
+		if m := &list[i]; m.Subresource == "" && m.Time != nil && (last == nil || last.Time.Before(m.Time)) {
+			last = m
+		}
+	}
+	if last == nil {
+		return nil
+	}
+	return []metav1.ManagedFieldsEntry{{Manager: intern(last.Manager), Operation: last.Operation, Time: last.Time}}
 }
 
 // keyOf returns the key of an object. It interns the namespace, because namespaces repeat.
@@ -115,6 +137,7 @@ func (r *reader) readCustom(c *customObject, e *entry) {
 			r.buffer = fmt.Appendf(r.buffer, "%q:%q,", name, value)
 		}
 	}
+	c.object.SetManagedFields(r.writer(c)) // no content
 	r.keepExtras(c)
 	if err := r.bufferSpec(c); err != nil {
 		// A string that is not UTF-8 cannot come out of JSON; whatever else it may be, nothing of

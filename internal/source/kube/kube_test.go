@@ -91,7 +91,9 @@ func TestObjectsOfEveryKindComeAndGo(t *testing.T) {
 	require.Equal(t, []string{"web"}, vs.Spec.Hosts)
 	require.NotEmpty(t, vs.UID)
 	require.EqualValues(t, 1, vs.Generation)
-	require.Empty(t, vs.ManagedFields)
+	require.Len(t, vs.ManagedFields, 1, "who wrote it last")
+	require.Equal(t, "kube.test", vs.ManagedFields[0].Manager)
+	require.Nil(t, vs.ManagedFields[0].FieldsV1)
 
 	now := int64(0)
 	require.NoError(t, c.CoreV1().Pods(late).Delete(t.Context(), "web", metav1.DeleteOptions{GracePeriodSeconds: &now}))

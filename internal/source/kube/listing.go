@@ -85,7 +85,9 @@ func (w *watcher) apply(steps []update, into *source.Event) {
 func appendUpdate(before fingerprint, s update, into *source.Event) {
 	now, k := s.entry.fingerprint, s.entry.key
 	if (before|now)&hasObject != 0 {
-		into.Changes = append(into.Changes, source.Change{Key: k, Object: s.entry.object, ObservedAt: s.at})
+		into.Changes = append(into.Changes, source.Change{
+			Key: k, Object: s.entry.object, Partial: s.entry.object != nil && s.entry.problem != nil, ObservedAt: s.at,
+		})
 	}
 	if (before|now)&hasReport == 0 {
 		return

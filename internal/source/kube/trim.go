@@ -51,7 +51,9 @@ func relevant[T metav1.Object](means func(T) bool) func(metav1.Object) bool {
 }
 
 func trimNamespace(o *corev1.Namespace) {
-	*o = corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Name, Labels: o.Labels}}
+	*o = corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: o.Name, Labels: o.Labels, Annotations: annotations(o.Annotations),
+	}}
 }
 
 func trimConfigMap(o *corev1.ConfigMap) {

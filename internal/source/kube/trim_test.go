@@ -192,6 +192,31 @@ func TestFingerprintsCoverWhatIsUsed(t *testing.T) {
 	}
 }
 
+// TestObjectsSayWhoWroteThem: the last writer is delivered, but none of a status, and with it
+// nothing else of the managedFields.
+func TestObjectsSayWhoWroteThem(t *testing.T) {
+	early, late := metav1.Unix(100, 0), metav1.Unix(200, 0)
+	list := []metav1.ManagedFieldsEntry{
+		{Manager: "status", Subresource: "status", Time: &late},
+		{Manager: "second", Time: &late, FieldsV1: metav1.NewFieldsV1("{}")},
+		{Manager: "first", Time: &early}, {Manager: "timeless"},
+	}
+	of := func(kind kinds.Kind, o metav1.Object) []metav1.ManagedFieldsEntry {
+		o.SetManagedFields(list)
+		all := resources(&Options{RootNamespace: "istio-system", ConfigMap: "istio"})
+		at := slices.IndexFunc(all, func(r *resource) bool { return r.kind == kind })
+		e, ours := (&reader{resource: all[at], seed: maphash.MakeSeed()}).read(o)
+		require.True(t, ours)
+		return e.object.GetManagedFields()
+	}
+	want := []metav1.ManagedFieldsEntry{{Manager: "second", Time: &late}}
+	require.Equal(t, want, of(kinds.Service, &corev1.Service{}))
+	require.Equal(t, want, of(kinds.VirtualService, &customObject{object: kinds.VirtualService.NewObject()}))
+	require.Empty(t, of(kinds.Pod, &corev1.Pod{}), "they change all the time")
+	list = list[:1]
+	require.Empty(t, of(kinds.Service, &corev1.Service{}))
+}
+
 // Annotations that are used are delivered of Istio's kinds, too, and only those.
 func TestAnnotationsOfCustomResources(t *testing.T) {
 	resource := &resource{kind: kinds.ServiceEntry, watch: kinds.Of(kinds.ServiceEntry).Watch}

@@ -149,6 +149,7 @@ func (m *Mesh) assemble(o Options) {
 			Compliance:           o.Compliance,
 			KeyNetworks:          o.KeyNetworks,
 			KeyRefresh:           o.KeyRefresh,
+			HistoryBytes:         32 << 20,
 		},
 	})
 }

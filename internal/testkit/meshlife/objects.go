@@ -106,7 +106,10 @@ func drawObjects(t *rapid.T, k source.Key) []model.Object {
 	case kinds.WorkloadEntry:
 		return []model.Object{drawWorkloadEntry(t, m)}
 	case kinds.Namespace:
-		return []model.Object{&model.Namespace{Meta: m, Labels: one(t, "labels", labelSets...)}}
+		return []model.Object{&model.Namespace{
+			Meta: m, Labels: one(t, "labels", labelSets...),
+			Budget: model.ChangeBudget{Warns: one(t, "budget", 0, 0, 7)},
+		}}
 	case kinds.Node:
 		return []model.Object{&model.Node{Meta: m, Locality: one(t, "locality", localities...)}}
 	default:

@@ -56,6 +56,9 @@ type Options struct {
 	// connections that it touches has settled it, until all but one in eight have. The rest may be
 	// stuck, so they do not count. It must not block, and must not call the Hub.
 	Progress func(Progress)
+	// Recorded, unless it is nil, is called with the record of each generation that touched a
+	// connection, as Finished delivers it. It must not block, and must not call the Hub.
+	Recorded func(Record)
 }
 
 // Progress is how far a generation has come.

@@ -15,6 +15,9 @@ type Record struct {
 	// connections. Answered is when the last of them had acknowledged all but what is held back on
 	// purpose, such as removals, or had left. Finished is when it had the rest, too.
 	Observed, Published, Answered, Finished time.Time
+	// Half and Most are the same as Answered for half of the connections, and for 90 % of them;
+	// zero if the record was given up before.
+	Half, Most time.Time
 	// Proxies is how many connections it touched.
 	Proxies int
 	// Of these, Refused sent a NACK before they accepted the rest. Left disconnected before they
@@ -71,13 +74,17 @@ type tracker struct {
 	metrics  *observe.Metrics
 	progress func(Progress) // Options.Progress; may be nil
 	finished chan Record
+	recorded func(Record) // Options.Recorded; may be nil
 
 	mu          sync.Mutex
 	openRecords []*record // by age
 }
 
 func newTracker(o Options) *tracker {
-	return &tracker{now: o.Now, metrics: o.Metrics, progress: o.Progress, finished: make(chan Record, maxFinished)}
+	return &tracker{
+		now: o.Now, metrics: o.Metrics, progress: o.Progress, recorded: o.Recorded,
+		finished: make(chan Record, maxFinished),
+	}
 }
 
 func (t *tracker) open(g Generation) *record {
@@ -136,9 +143,20 @@ func (t *tracker) closeIfSettled(r *record) {
 	if !r.isPublished {
 		return
 	}
+	r.noteShares()
 	t.reportProgress(r)
 	if !r.closed && r.settled == r.Proxies {
 		t.close(r)
+	}
+}
+
+// noteShares notes when half and most of the connections have settled.
+func (r *record) noteShares() {
+	if r.Half.IsZero() && 2*r.settled >= r.Proxies {
+		r.Half = r.Answered
+	}
+	if r.Most.IsZero() && 10*r.settled >= 9*r.Proxies {
+		r.Most = r.Answered
 	}
 }
 
@@ -179,6 +197,9 @@ func (t *tracker) close(r *record) {
 }
 
 func (t *tracker) deliver(r Record) {
+	if t.recorded != nil {
+		t.recorded(r)
+	}
 	for {
 		select {
 		case t.finished <- r:

@@ -31,6 +31,7 @@ func TestRecordIsCompleteWithTheLastAck(t *testing.T) {
 	require.Equal(t, fanout.Record{
 		Generation: 7, Cause: "test", Observed: epoch, Published: epoch,
 		Answered: epoch.Add(2 * time.Second), Finished: epoch.Add(2 * time.Second),
+		Half: epoch.Add(time.Second), Most: epoch.Add(2 * time.Second),
 		Proxies: 3, Bytes: 211, Envoy: 5 * time.Millisecond,
 	}, f.record(t))
 	require.Equal(t, 5*time.Millisecond, f.envoy)

@@ -74,6 +74,26 @@ func NewWholeTable(name string, body []byte) *Resource {
 	return r
 }
 
+// Restored returns a resource of an encoding and a version that it once had. It is to be shown: it
+// has no references, and an assignment has no groups.
+func Restored(t Type, name string, body []byte, version Version, placeholders bool) *Resource {
+	r := NewWith(name, body, Traits{Placeholders: placeholders})
+	switch t {
+	case Route:
+		r.head = bytes.TrimSuffix(body, []byte(vhdsConfig))
+	case VirtualHost:
+		r.nameEnd = sizeOfField(virtualHostName, len(name))
+	}
+	r.version = version
+	return r
+}
+
+// NameOnly returns the encoding of a resource that is nothing but a name, which is field 1 of all
+// types that are named.
+func NameOnly(name string) []byte {
+	return protowire.AppendString(protowire.AppendTag(nil, virtualHostName, protowire.BytesType), name)
+}
+
 // NoVirtualHost returns a name of a virtual host that no table has.
 func NoVirtualHost(table string) string { return VirtualHostName(table, "*") }
 

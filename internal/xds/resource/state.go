@@ -35,10 +35,10 @@ type otherSets struct {
 // ClassID identifies a class for as long as it lives.
 type ClassID uint64
 
-// ClassState is a class and its new state.
+// ClassState is a class, its new state and the one before it.
 type ClassState struct {
-	Class ClassID
-	State State
+	Class      ClassID
+	State, Was State
 }
 
 // NewEndpointPart returns the endpoints of a generation.

@@ -277,6 +277,8 @@ type Client struct {
 	Protocol     session.Protocol
 	// Behind is set if a newer state waits to be pushed.
 	Behind bool
+	// Class is the class of the proxy.
+	Class resource.ClassID
 	// State and Overlay are what the proxy is being brought to.
 	State   resource.State
 	Overlay resource.Overlay

@@ -402,6 +402,7 @@ func (st *stream) client() Client {
 		ConnectedAt:  st.since,
 		Protocol:     st.protocol,
 		Behind:       st.conn.Behind(),
+		Class:        st.conn.Class(),
 		State:        st.session.State(),
 		Overlay:      st.session.Overlay(),
 		Types:        st.session.Status(),

@@ -1,4 +1,6 @@
-package admin
+// Package fields compares two values in JSON field by field, as people read them. It may import
+// admin/page.
+package fields
 
 import (
 	"encoding/json"
@@ -8,28 +10,32 @@ import (
 	"slices"
 
 	"github.com/lateen-mesh/lateen/internal/admin/page"
-	"github.com/lateen-mesh/lateen/internal/xds/resource"
 )
 
 // maxValue is the length in bytes of the longest value that a field is shown with.
 const maxValue = 120
 
-// ChangedFields returns the fields in which two versions of a resource differ, in the order of
-// their paths. Members of lists with a name are compared by that, and have it in their path.
-func ChangedFields(t resource.Type, before, after *resource.Resource) []page.FieldChange {
-	var from, to any
-	if json.Unmarshal([]byte(Render(t, before)), &from) != nil || json.Unmarshal([]byte(Render(t, after)), &to) != nil {
-		return nil // one of them cannot be shown
-	}
-	var d fieldDiff
+// Between returns the fields in which two values in JSON differ, in the order of their paths; nil
+// stands for none. Members of lists with a name are compared by that, and have it in their path.
+func Between(from, to any) []page.FieldChange {
+	var d diff
 	d.compare("", from, to)
 	return d.changes
 }
 
-type fieldDiff struct{ changes []page.FieldChange }
+// Texts returns the fields in which two texts in JSON differ; none if one of them is no JSON.
+func Texts(before, after string) []page.FieldChange {
+	differ, _ := Follow(before, after)
+	return differ
+}
+
+type diff struct {
+	changes []page.FieldChange
+	moves   Moves
+}
 
 // compare notes what differs between two values in JSON. nil stands for none.
-func (d *fieldDiff) compare(path string, from, to any) {
+func (d *diff) compare(path string, from, to any) {
 	switch was := from.(type) {
 	case map[string]any:
 		if is, ok := to.(map[string]any); ok {
@@ -47,7 +53,7 @@ func (d *fieldDiff) compare(path string, from, to any) {
 	}
 }
 
-func (d *fieldDiff) compareObjects(path string, from, to map[string]any) {
+func (d *diff) compareObjects(path string, from, to map[string]any) {
 	names := maps.Clone(from)
 	maps.Copy(names, to)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
@@ -60,7 +66,7 @@ func (d *fieldDiff) compareObjects(path string, from, to map[string]any) {
 }
 
 // compareLists compares members by name where all have one of their own, and else in order.
-func (d *fieldDiff) compareLists(path string, from, to []any) {
+func (d *diff) compareLists(path string, from, to []any) {
 	was, is := byName(from), byName(to)
 	if was != nil && is != nil {
 		names := maps.Clone(was)
@@ -76,6 +82,10 @@ func (d *fieldDiff) compareLists(path string, from, to []any) {
 	}
 	for back < min(len(from), len(to))-front && reflect.DeepEqual(from[len(from)-1-back], to[len(to)-1-back]) {
 		back++
+	}
+	if len(from) != len(to) {
+		d.moves = append(d.moves, move{path: path, front: front, back: len(from) - back, kept: len(to) - back,
+			by: len(to) - len(from)})
 	}
 	from, to = from[front:len(from)-back], to[front:len(to)-back]
 	for i := range max(len(from), len(to)) {
