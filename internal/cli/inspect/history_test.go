@@ -55,7 +55,9 @@ func TestHistoryIsOfAllReplicas(t *testing.T) {
 		{Kind: "Namespace", Name: "shop", Verb: page.Deleted, Origin: "all.yaml:7"},
 	}}
 	var asked page.HistoryQuestion
-	cluster := podsAt{"istiod-0": historyServer(t, older, &asked), "istiod-1": historyServer(t, newer, &asked)}
+	cluster := podsAt{
+		"istiod-0": historyServer(t, older, &asked), "istiod-1": historyServer(t, newer, &page.HistoryQuestion{}),
+	}
 
 	out, err := output(t, cluster, historyCommand, "--object", "VirtualService/shop/checkout", "--limit", "9")
 	require.NoError(t, err)
