@@ -110,12 +110,14 @@ const mostShown = 1000
 // objectOf reads "KIND/NAMESPACE/NAME", or "KIND/NAME" of a kind without namespaces. The kind may
 // be in any case.
 func objectOf(text string) (q page.ObjectQuestion, err error) {
-	switch parts := splitPath(text); len(parts) {
-	case 2:
+	switch parts := strings.Split(text, "/"); {
+	case slices.Contains(parts, ""):
+	case len(parts) == 2:
 		q = page.ObjectQuestion{Kind: parts[0], Name: parts[1]}
-	case 3:
+	case len(parts) == 3:
 		q = page.ObjectQuestion{Kind: parts[0], Namespace: parts[1], Name: parts[2]}
-	default:
+	}
+	if q.Name == "" {
 		return q, fmt.Errorf("%q: want KIND/NAMESPACE/NAME, as in VirtualService/shop/checkout", text)
 	}
 	if q.Kind, err = kindNamed(q.Kind); err != nil {

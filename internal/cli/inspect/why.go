@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -64,15 +63,4 @@ func printWhy(out *terminal.Writer, past *page.History) {
 		return
 	}
 	out.Line("it is as the proxy got it when it connected, at %s", past.Connected.Local().Format(time.DateTime))
-}
-
-// splitPath splits a text at its slashes.
-func splitPath(text string) []string {
-	parts := strings.Split(text, "/")
-	for _, p := range parts {
-		if p == "" {
-			return nil
-		}
-	}
-	return parts
 }
